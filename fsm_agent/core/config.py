@@ -1,0 +1,241 @@
+"""Everything that a run is told when it starts, as one frozen value. Environment variables are never read later."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from .models import ModelInfo, Thresholds
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot hold; the text says which field and what to do."""
+
+
+class EarlyStart(StrEnum):
+    """Which tools may start while the model streams (spec 01, section 11)."""
+
+    READ_ONLY = "read_only"
+    CONCURRENCY_SAFE = "concurrency_safe"
+    ANY = "any"
+    NEVER = "never"
+
+
+class Microcompact(StrEnum):
+    """How old tool results are cleared (spec 02, layer 3)."""
+
+    OFF = "off"
+    LOCAL = "local"
+    CACHED = "cached"
+
+
+@frozen
+class ToolSchema:
+    """One tool as the API sees it: name and JSON text of its definition."""
+
+    name: str
+    json: str
+
+
+@frozen
+class ContextConfig:
+    """Settings of the context layers (spec 02) and overrides of the thresholds (spec 01, section 8), in tokens."""
+
+    context_window: int | None = None
+    effective_window: int | None = None
+    auto_compact_at: int | None = None
+    blocking_limit: int | None = None
+    auto_compact: bool = True
+    reactive_compact: bool = True
+    keep_rounds: int = 2
+    min_freed_percent: int = 20
+    breaker_failures: int = 3
+    breaker_growth_percent: int = 10
+    result_chars: int = 200_000
+    preview_chars: int = 2_000
+    snip: bool = False
+    microcompact: Microcompact = Microcompact.OFF
+    keep_results: int = 5
+    microcompact_percent: int = 10
+    collapse: bool = False
+    stage_percent: int = 70
+    commit_percent: int = 85
+    attachment_tokens: int = 50_000
+
+
+@frozen
+class LoopConfig:
+    """The configuration of a run.
+
+    Attributes:
+        model: the main model.
+        fallback_models: tried in order when the current one fails for good; without the main model.
+        models: capability data of the models named here.
+        system: prompt parts.
+        system_context: ``key: value`` lines appended to the system prompt.
+        user_context: memory files and the like, put in front of the first message.
+        tools: tools that the model may call.
+        context: the context layers.
+        max_output_tokens: output limit of a call; the default may be escalated.
+        escalated_max_output_tokens: the limit after an escalation.
+        max_output_recoveries: how often a cut reply is continued.
+        max_turns: rounds, None for no limit.
+        max_budget: micro-dollars, None for no limit.
+        max_model_calls: calls between two rounds that tools completed.
+        max_attempts: attempts per model and pass.
+        backoff_ms: first wait; doubles up to ``backoff_cap_ms``.
+        retry_after_ceiling_ms: longer waits asked by the server end the run or fall back.
+        overload_fallback_after: overloads in a row after which a fallback is due.
+        fallback_on_refusal: try the next model once after a refusal.
+        max_pauses: resumes after ``pause_turn``.
+        max_malformed: replies in a row whose calls are all malformed.
+        max_resumes: how often one wait is issued again after a crash.
+        stop_hooks: there are stop hooks.
+        stop_hook_row_cap: blocks in a row without a tool run in between.
+        stop_hook_run_cap: blocks in a run.
+        attachments: there are attachment providers.
+        prefetch_memory: there is a memory prefetch.
+        prefetch_skills: there is a skill prefetch.
+        tool_summaries: rounds of tools are summed up by a small model.
+        early_start: which tools start while the model streams.
+        tool_concurrency: tools at once.
+        cancel_siblings_on: ``failed``, or ``error`` for the behaviour of the seeds.
+        loop_rounds: equal rounds in a row that bring a warning; two more end the run.
+        effort: effort level or None.
+        thinking: thinking kind to ask for, or None for the model's default.
+        thinking_display: ``summarized``, ``omitted`` or None.
+        output_schema: JSON text of the schema of the final answer, or None.
+        task_budget: total tokens of the API's task budget, or None.
+        betas: further beta values.
+        prompt_caching: put cache marks.
+        address: whose queued commands this run takes.
+    """
+
+    model: str
+    fallback_models: tuple[str, ...] = ()
+    models: tuple[ModelInfo, ...] = ()
+    system: tuple[str, ...] = ()
+    system_context: tuple[tuple[str, str], ...] = ()
+    user_context: str = ""
+    tools: tuple[ToolSchema, ...] = ()
+    context: ContextConfig = ContextConfig()
+    max_output_tokens: int = 8_192
+    escalated_max_output_tokens: int = 64_000
+    max_output_recoveries: int = 3
+    max_turns: int | None = None
+    max_budget: int | None = None
+    max_model_calls: int = 200
+    max_attempts: int = 8
+    backoff_ms: int = 1_000
+    backoff_cap_ms: int = 32_000
+    retry_after_ceiling_ms: int = 60_000
+    overload_fallback_after: int = 3
+    fallback_on_refusal: bool = False
+    max_pauses: int = 5
+    max_malformed: int = 3
+    max_resumes: int = 10
+    stop_hooks: bool = False
+    stop_hook_row_cap: int = 8
+    stop_hook_run_cap: int = 24
+    attachments: bool = False
+    prefetch_memory: bool = False
+    prefetch_skills: bool = False
+    tool_summaries: bool = False
+    early_start: EarlyStart = EarlyStart.READ_ONLY
+    tool_concurrency: int = 10
+    cancel_siblings_on: str = "failed"
+    loop_rounds: int = 5
+    effort: str | None = None
+    thinking: str | None = None
+    thinking_display: str | None = None
+    output_schema: str | None = None
+    task_budget: int | None = None
+    betas: tuple[str, ...] = ()
+    prompt_caching: bool = True
+    address: str = "main"
+
+    def __attrs_post_init__(self) -> None:
+        _check(self)
+
+    def info(self, model: str) -> ModelInfo:
+        """Give the capabilities of ``model``; an unknown one gets safe defaults."""
+        for info in self.models:
+            if info.name == model:
+                return info
+        return ModelInfo(name=model, known=False)
+
+
+DEFAULT_MAX_OUTPUT = 8_192
+"""Only this configured limit may be escalated (spec 01, section 7, 3a)."""
+
+
+def thresholds(config: LoopConfig, model: str) -> Thresholds:
+    """Compute the limits of ``model``'s window (spec 01, section 8).
+
+    Raises:
+        ConfigError: if 0 < auto_compact_at < blocking_limit < effective_window does not hold.
+    """
+    info = config.info(model)
+    context = config.context
+    window = context.context_window if context.context_window is not None else info.context_window
+    effective = context.effective_window
+    if effective is None:
+        effective = window - min(info.max_output, 20_000, window // 5)
+    auto = context.auto_compact_at
+    if auto is None:
+        auto = effective - min(13_000, effective // 5)
+    blocking = context.blocking_limit
+    if blocking is None:
+        blocking = effective - min(3_000, effective // 20)
+    if not 0 < auto < blocking < effective:
+        raise ConfigError(
+            f"thresholds of {model} do not hold: 0 < auto_compact_at {auto} < blocking_limit {blocking} "
+            f"< effective_window {effective}; set them or context_window"
+        )
+    return Thresholds(
+        effective_window=effective,
+        auto_compact_at=auto,
+        blocking_limit=blocking,
+        stage_at=auto * context.stage_percent // 100,
+        commit_at=auto * context.commit_percent // 100,
+        snip_at=auto - effective // 20,
+    )
+
+
+_POSITIVE = (
+    "max_output_tokens",
+    "escalated_max_output_tokens",
+    "max_model_calls",
+    "max_attempts",
+    "tool_concurrency",
+    "loop_rounds",
+    "stop_hook_row_cap",
+    "stop_hook_run_cap",
+)
+_NATURAL = ("max_output_recoveries", "backoff_ms", "backoff_cap_ms", "retry_after_ceiling_ms", "max_pauses", "max_resumes")
+
+
+def _check(config: LoopConfig) -> None:
+    for name, least in [(name, 1) for name in _POSITIVE] + [(name, 0) for name in _NATURAL]:
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    for name in ("max_turns", "max_budget"):
+        value = getattr(config, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
+    for name in ("context_window", "effective_window", "auto_compact_at", "blocking_limit"):
+        value = getattr(config.context, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(f"context.{name} must be a whole number of at least 1, not {value!r}")
+    if not config.model:
+        raise ConfigError("model must not be empty")
+    if config.model in config.fallback_models:
+        raise ConfigError(f"fallback_models must not name the main model {config.model!r}")
+    if len(set(config.fallback_models)) != len(config.fallback_models):
+        raise ConfigError("fallback_models names a model twice")
+    if config.cancel_siblings_on not in ("failed", "error"):
+        raise ConfigError(f"cancel_siblings_on must be 'failed' or 'error', not {config.cancel_siblings_on!r}")
+    for model in (config.model, *config.fallback_models):
+        thresholds(config, model)

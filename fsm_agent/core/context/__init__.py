@@ -1,0 +1,1 @@
+"""The context pipeline: five layers, light to heavy, each one pure function in a file of its own (spec 02)."""

@@ -1,0 +1,58 @@
+"""Usage: tokens by model and cost in micro-dollars. Integers only (spec 01, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+
+@frozen
+class ModelUsage:
+    """What was used of one model.
+
+    Attributes:
+        model: the model's name.
+        input_tokens: uncached prompt tokens.
+        output_tokens: tokens of the reply, thinking included.
+        cache_creation_tokens: prompt tokens written to the cache.
+        cache_read_tokens: prompt tokens read from the cache.
+        cost: micro-dollars.
+    """
+
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_read_tokens: int = 0
+    cost: int = 0
+
+
+def add_usage(total: tuple[ModelUsage, ...], more: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
+    """Sum two usages by model; the order is that of first appearance."""
+    merged = {usage.model: usage for usage in total}
+    for usage in more:
+        old = merged.get(usage.model)
+        merged[usage.model] = (
+            usage
+            if old is None
+            else ModelUsage(
+                model=usage.model,
+                input_tokens=old.input_tokens + usage.input_tokens,
+                output_tokens=old.output_tokens + usage.output_tokens,
+                cache_creation_tokens=old.cache_creation_tokens + usage.cache_creation_tokens,
+                cache_read_tokens=old.cache_read_tokens + usage.cache_read_tokens,
+                cost=old.cost + usage.cost,
+            )
+        )
+    return tuple(merged.values())
+
+
+def total_cost(usage: Iterable[ModelUsage]) -> int:
+    """Sum the cost in micro-dollars."""
+    return sum(item.cost for item in usage)
+
+
+def total_output(usage: Iterable[ModelUsage]) -> int:
+    """Sum the output tokens."""
+    return sum(item.output_tokens for item in usage)

@@ -1,0 +1,92 @@
+"""Requests as values: parameters, and messages encoded once, each with its digest (spec 02, cost of history)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from attrs import frozen
+
+
+@frozen
+class WireMessage:
+    """One message as it is sent.
+
+    Attributes:
+        role: ``user``, ``assistant`` or ``system``.
+        body: UTF-8 JSON of the whole message object, made once.
+        blocks: how many content blocks it has.
+        tokens: estimated size in tokens.
+        chain: SHA-256 (hex) over the chain before it and ``body``: names the whole prefix.
+        offsets: byte offsets in ``body`` just before the closing brace of each block: where a cache mark goes.
+        media: how many images and documents it holds.
+        media_bytes: encoded size of them.
+    """
+
+    role: str
+    body: bytes
+    blocks: int
+    tokens: int
+    chain: str
+    offsets: tuple[int, ...] = ()
+    media: int = 0
+    media_bytes: int = 0
+
+
+CHAIN_START = sha256(b"").hexdigest()
+
+
+def link(previous: str, body: bytes) -> str:
+    """Extend a chain of digests by one message body."""
+    return sha256(previous.encode() + body).hexdigest()
+
+
+@frozen
+class Request:
+    """One model call, ready to be joined into bytes.
+
+    Attributes:
+        model: the model's name.
+        max_tokens: output limit in tokens.
+        head: UTF-8 JSON of all parameters but ``messages``: an object without its closing brace's comma rules,
+            joined by :func:`fsm_agent.core.request.encode.body_of`.
+        messages: the messages in order.
+        betas: values of the ``anthropic-beta`` header.
+        marks: (message, block) positions that carry a cache mark.
+        estimate: estimated prompt tokens.
+    """
+
+    model: str
+    max_tokens: int
+    head: bytes
+    messages: tuple[WireMessage, ...]
+    betas: tuple[str, ...] = ()
+    marks: tuple[tuple[int, int], ...] = ()
+    estimate: int = 0
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the parameters and the chained message digests."""
+        chain = self.messages[-1].chain if self.messages else CHAIN_START
+        tail = f"{self.model}\n{self.max_tokens}\n{','.join(self.betas)}\n{self.marks}\n{chain}\n".encode()
+        return sha256(tail + self.head).hexdigest()
+
+
+@frozen
+class Sendable:
+    """Normalisation made a valid request."""
+
+    messages: tuple[WireMessage, ...]
+    tokens: int
+
+
+@frozen
+class Unsendable:
+    """Normalisation found no valid request.
+
+    Attributes:
+        message_id: the message at fault.
+        rule: the rule that it breaks.
+    """
+
+    message_id: str
+    rule: str
