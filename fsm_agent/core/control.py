@@ -270,6 +270,7 @@ class ContextFacts:
         compact_off: no further automatic compaction in this pass.
         compacted_in_pass: one succeeded in this pass.
         compacting: the kind in flight, None if none.
+        replacing: tokens of what the compaction in flight is to replace.
     """
 
     tokens: int = 0
@@ -283,6 +284,7 @@ class ContextFacts:
     compact_off: bool = False
     compacted_in_pass: bool = False
     compacting: CompactKind | None = None
+    replacing: int = 0
 
 
 @frozen
