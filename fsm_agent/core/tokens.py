@@ -1,4 +1,4 @@
-"""Token estimates by kind of content. They lean high: an early compaction is cheaper than a refused request (spec 01, section 8)."""
+"""Token estimates by kind of content. They lean high: an early compaction is cheaper than a refused request (spec 01, 8)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ def estimate_text(text: str) -> int:
     size = len(text)
     if size == 0:
         return 0
-    if text.isascii():
-        wide = 0
-    else:
-        wide = len(_WIDE.findall(text))
+    wide = 0 if text.isascii() else len(_WIDE.findall(text))
     dense = sum(m.end() - m.start() for m in _LONG_RUN.finditer(text)) if size >= 48 else 0
     plain = size - wide - dense
     return wide + (dense + 1) // 2 + (plain + 2) // 3
