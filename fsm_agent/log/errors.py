@@ -1,0 +1,62 @@
+"""What can be wrong with a log or with a value that is to enter one."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+
+class CodecError(ValueError):
+    """A value that has no canonical text, or a text that is no value of the kind asked for."""
+
+
+class LogError(Exception):
+    """A log that cannot be used; the text is one clear sentence that names the file."""
+
+
+class LogUnreadable(LogError):
+    """The file is empty, no log, or of a format newer than this package.
+
+    Attributes:
+        path: the file.
+        what: what is wrong, in words.
+    """
+
+    def __init__(self, path: str | PathLike[str], what: str) -> None:
+        super().__init__(f"{path}: {what}")
+        self.path = path
+        self.what = what
+
+
+class LogDamaged(LogError):
+    """A record inside the log is damaged; nothing behind it can be trusted to follow from it.
+
+    Attributes:
+        path: the file.
+        seq: sequence number of the record, 0 for the header.
+        what: what is wrong, in words.
+    """
+
+    def __init__(self, path: str | PathLike[str], seq: int, what: str) -> None:
+        super().__init__(f"{path}: {'the header' if seq == 0 else f'record {seq}'} {what}")
+        self.path = path
+        self.seq = seq
+        self.what = what
+
+
+class TableChanged(LogError):
+    """The log was written under another transition table than the one of this package.
+
+    Attributes:
+        path: the file.
+        recorded: digest of the table in the log.
+        current: digest of the table in use.
+    """
+
+    def __init__(self, path: str | PathLike[str], recorded: str, current: str) -> None:
+        super().__init__(
+            f"{path}: written under another transition table (log {recorded[:12]}, here {current[:12]}); "
+            "replay it with the table check off to see where the run would go differently"
+        )
+        self.path = path
+        self.recorded = recorded
+        self.current = current
