@@ -32,10 +32,19 @@ class Microcompact(StrEnum):
 
 @frozen
 class ToolSchema:
-    """One tool as the API sees it: name and JSON text of its definition."""
+    """One tool as the API sees it, and what the context layers must know of it.
+
+    Attributes:
+        name: the tool's name.
+        json: JSON text of its definition.
+        compactable: old results of it may be cleared by microcompact.
+        exempt: it has no finite ``max_result_chars``, so the result budget leaves its results whole.
+    """
 
     name: str
     json: str
+    compactable: bool = False
+    exempt: bool = False
 
 
 @frozen

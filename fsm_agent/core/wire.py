@@ -17,9 +17,12 @@ class WireMessage:
         blocks: how many content blocks it has.
         tokens: estimated size in tokens.
         chain: SHA-256 (hex) over the chain before it and ``body``: names the whole prefix.
-        offsets: byte offsets in ``body`` just before the closing brace of each block: where a cache mark goes.
+        offsets: byte offsets in ``body`` just before the closing brace of each block, where a cache mark goes; 0 for
+            a block that takes none (thinking).
         media: how many images and documents it holds.
         media_bytes: encoded size of them.
+        calls: ids of the tool calls in it.
+        thinking: it holds thinking.
     """
 
     role: str
@@ -30,6 +33,8 @@ class WireMessage:
     offsets: tuple[int, ...] = ()
     media: int = 0
     media_bytes: int = 0
+    calls: tuple[str, ...] = ()
+    thinking: bool = False
 
 
 CHAIN_START = sha256(b"").hexdigest()
@@ -47,8 +52,8 @@ class Request:
     Attributes:
         model: the model's name.
         max_tokens: output limit in tokens.
-        head: UTF-8 JSON of all parameters but ``messages``: an object without its closing brace's comma rules,
-            joined by :func:`fsm_agent.core.request.encode.body_of`.
+        head: UTF-8 JSON object of all parameters but ``messages``; joined with them by
+            :func:`fsm_agent.core.request.encode.body_of`.
         messages: the messages in order.
         betas: values of the ``anthropic-beta`` header.
         marks: (message, block) positions that carry a cache mark.

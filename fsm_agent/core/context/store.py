@@ -1,10 +1,11 @@
-"""What the context layers remember between passes."""
+"""What the context layers and the request building remember between passes."""
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..blocks import Block
+from ..messages import Message
 from ..wire import WireMessage
 
 
@@ -49,34 +50,44 @@ class Span:
 
 @frozen
 class Sent:
-    """The wire messages already sent for the current working list, and how many working messages they cover.
+    """What was sent for the working list, so that only what is new is normalised and encoded.
 
     Attributes:
-        wires: encoded messages.
-        covers: working messages that they stand for, from the front.
-        anchor: id of the last working message covered, to notice a cut.
+        wires: encoded messages, in order.
+        ends: of each wire message, how many source messages it and those before it stand for.
+        sources: the messages that were encoded, the user context included; compared to notice a cut.
+        key: the parameters that the encoding depended on (model, betas, thinking); another key makes all anew.
+        calls: ids of all tool calls in ``wires``.
     """
 
-    wires: tuple[WireMessage, ...] = ()
-    covers: int = 0
-    anchor: str = ""
+    wires: tuple[WireMessage, ...] = field(default=(), repr=False)
+    ends: tuple[int, ...] = field(default=(), repr=False)
+    sources: tuple[Message, ...] = field(default=(), repr=False)
+    key: str = ""
+    calls: tuple[str, ...] = field(default=(), repr=False)
 
 
 @frozen
 class Tally:
-    """Incremental facts about the first ``covers`` messages of the view, so that a pass costs what is new.
+    """Incremental facts about the view of the last pass, so that a pass costs what is new.
 
     Attributes:
-        covers: messages counted.
-        anchor: id of the last message counted, to notice a cut.
+        view: the messages that were counted; compared to notice a cut.
         tokens: sum of their estimates.
-        clearable: (tool_use_id, tokens) of results that microcompact may clear, oldest first, not yet cleared.
+        clearable: (tool_use_id, tokens freed) of results that microcompact may clear, oldest first.
+        clearable_tokens: their sum.
+        request: index of the newest real user request, -1 if there is none.
+        media: images and documents.
+        media_bytes: their encoded size.
     """
 
-    covers: int = 0
-    anchor: str = ""
+    view: tuple[Message, ...] = field(default=(), repr=False)
     tokens: int = 0
     clearable: tuple[tuple[str, int], ...] = ()
+    clearable_tokens: int = 0
+    request: int = -1
+    media: int = 0
+    media_bytes: int = 0
 
 
 @frozen
@@ -91,9 +102,11 @@ class ContextState:
         sent: wire messages already sent.
         tally: incremental counts.
         deferred: tokens expected from clearing edits whose boundary waits for the response, 0 if none.
-        drop_thinking: thinking older than the newest cut is left out of requests.
+        drop_thinking: the next pass removes all thinking from the view (after a compaction on a model that binds
+            thinking, or when the API objected to thinking).
+        thinking_cut: thinking was removed behind a cut, so requests ask the API to drop what no longer fits.
         task_remaining: remaining of the API's task budget, None before the first compaction.
-        media_dropped: ids of messages whose media was refused and is replaced by words.
+        task_start: tokens of the context when ``task_remaining`` was set.
     """
 
     base: TokenBase | None = None
@@ -104,5 +117,6 @@ class ContextState:
     tally: Tally = Tally()
     deferred: int = 0
     drop_thinking: bool = False
+    thinking_cut: bool = False
     task_remaining: int | None = None
-    media_dropped: tuple[str, ...] = ()
+    task_start: int = 0
