@@ -1,0 +1,165 @@
+"""How each effect is performed: one function a kind. No policy, no order: only the call of the part that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Protocol, TypeVar, assert_never
+
+import anyio
+
+from ..core.effects import (
+    AnsweredEffect,
+    CallModel,
+    Compact,
+    GatherAttachments,
+    RunStopHooks,
+    RunTool,
+    StageCollapse,
+    StartPrefetch,
+    StartTimer,
+    SummarizeToolUse,
+)
+from ..core.events import (
+    Answer,
+    AttachmentsGathered,
+    BlockCompleted,
+    CollapseFailed,
+    CollapseStaged,
+    CompactionFailed,
+    CompactionFinished,
+    EffectFailed,
+    PrefetchFinished,
+    StopHooksFinished,
+    StreamCompleted,
+    StreamFailed,
+    StreamStarted,
+    TimerFired,
+    ToolFinished,
+    ToolProgressed,
+    ToolStarted,
+    ToolUseSummaryReady,
+)
+from ..core.failures import ErrorKind, ModelFailure
+from .faults import EngineFault, describe
+from .flights import GRACE
+from .inbox import Delta
+from .ports import Deps, ToolPorts
+
+JITTER = 0.1
+"""A wait is lengthened by up to this share, so that many clients do not come back at once."""
+
+Part = TypeVar("Part")
+
+
+class Channel(Protocol):
+    """What a flight may send before its final answer."""
+
+    async def send(self, value: Answer | Delta) -> None:
+        """Send one item; waits while the consumer is behind."""
+        ...
+
+    async def accepted(self, value: Answer) -> bool:
+        """Send one event and wait until it is on disk; True if the step accepted it."""
+        ...
+
+
+def failed(effect: AnsweredEffect, error: BaseException) -> EffectFailed:
+    """The answer of an effect that could not be performed."""
+    return EffectFailed(id=effect.id, failure=ModelFailure(kind=ErrorKind.ENGINE_ERROR, message=describe(error)))
+
+
+async def perform(effect: AnsweredEffect, deps: Deps, channel: Channel, random: Callable[[], float]) -> Answer:
+    """Perform one effect and give its final answer.
+
+    Args:
+        effect: what to do.
+        deps: the parts that do it.
+        channel: takes what comes before the final answer.
+        random: gives a number from 0 up to 1, for the jitter of timers.
+
+    Raises:
+        Exception: whatever the part raised; the caller turns it into ``EffectFailed``.
+    """
+    match effect:
+        case CallModel():
+            return await _call_model(effect, deps, channel)
+        case RunTool():
+            return await _run_tool(effect, deps, channel)
+        case Compact():
+            part = _present(deps.compactor, "compactor")
+            return await _one(effect, part.compact(effect), CompactionFinished, CompactionFailed)
+        case StageCollapse():
+            part = _present(deps.compactor, "compactor")
+            return await _one(effect, part.collapse(effect), CollapseStaged, CollapseFailed)
+        case GatherAttachments():
+            providers = _present(deps.providers, "providers")
+            return await _one(effect, providers.attachments(effect), AttachmentsGathered)
+        case StartPrefetch():
+            providers = _present(deps.providers, "providers")
+            return await _one(effect, providers.prefetch(effect), PrefetchFinished)
+        case SummarizeToolUse():
+            providers = _present(deps.providers, "providers")
+            return await _one(effect, providers.summarize(effect), ToolUseSummaryReady)
+        case RunStopHooks():
+            return await _one(effect, _present(deps.hooks, "hooks").stop(effect), StopHooksFinished)
+        case StartTimer():
+            await anyio.sleep(effect.delay_ms * (1 + JITTER * random()) / 1000)
+            return TimerFired(id=effect.id)
+        case _:
+            assert_never(effect)
+
+
+def _present(part: Part | None, name: str) -> Part:
+    if part is None:
+        raise EngineFault(f"the run has no {name}")
+    return part
+
+
+def _checked(effect: AnsweredEffect, answer: object, *kinds: type) -> None:
+    """Refuse an answer of another kind or of another effect: the core would wait for the right one for ever."""
+    if not isinstance(answer, kinds):
+        raise EngineFault(f"{effect.id} was answered by a {type(answer).__name__}")
+    if getattr(answer, "id", None) != effect.id:
+        raise EngineFault(f"{effect.id} was answered under the id {getattr(answer, 'id', None)!r}")
+
+
+Final = TypeVar("Final", bound=Answer)
+
+
+async def _one(effect: AnsweredEffect, work: Awaitable[Final], *kinds: type) -> Final:
+    answer = await work
+    _checked(effect, answer, *kinds)
+    return answer
+
+
+async def _call_model(effect: CallModel, deps: Deps, channel: Channel) -> Answer:
+    stream = deps.model.stream(effect)
+    try:
+        async for item in stream:
+            if isinstance(item, Delta):
+                await channel.send(item)
+                continue
+            _checked(effect, item, StreamStarted, BlockCompleted, StreamCompleted, StreamFailed)
+            if isinstance(item, StreamCompleted | StreamFailed):
+                return item
+            await channel.send(item)
+    finally:
+        # A generator that is left half-way closes its connection here, also when this task is being cancelled.
+        # An error of that closing changes nothing: the answer is known, or nobody waits for one.
+        with anyio.move_on_after(GRACE, shield=True), suppress(Exception):
+            await stream.aclose()
+    raise EngineFault("the model's stream ended without a last item")
+
+
+async def _run_tool(effect: RunTool, deps: Deps, channel: Channel) -> Answer:
+    async def started(digest: str) -> bool:
+        return await channel.accepted(ToolStarted(id=effect.id, final_input_digest=digest))
+
+    async def progress(text: str) -> None:
+        if text:
+            await channel.send(ToolProgressed(id=effect.id, text=text))
+
+    answer = await deps.tools.run(effect, ToolPorts(started=started, progress=progress))
+    _checked(effect, answer, ToolFinished)
+    return answer

@@ -1,0 +1,340 @@
+"""One run as its user sees it: an async context manager that is iterated over (spec 03)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+
+from ..core.config import LoopConfig
+from ..core.events import (
+    AbortRequested,
+    CommandQueued,
+    CompactRequested,
+    Event,
+    ModelSwitched,
+    RunStarted,
+    UserEvent,
+)
+from ..core.messages import MessageKind
+from ..core.outputs import Output, Terminal, TerminalOutput
+from ..core.phases import AbortReason
+from ..core.state import LoopState, Step
+from .faults import RunBusy, RunEnded, RunError
+from .interpreter import Interpreter
+from .ports import Deps
+from .prompt import Prompt, user_message
+
+
+class CommandStatus(StrEnum):
+    """Life of a command that the user queued while the run was on."""
+
+    QUEUED = "queued"
+    STARTED = "started"
+    """It went into the history."""
+    COMPLETED = "completed"
+    """The run that took it has ended."""
+    REJECTED = "rejected"
+    """The run had ended before it came; it stays with its sender."""
+    UNDELIVERED = "undelivered"
+    """The run ended before a safe place came; see ``Terminal.undelivered``."""
+
+
+class Run:
+    """One run. Nothing happens before the first pull.
+
+    Use it as ``async with run: async for output in run``. Leaving early, in whatever way, closes the run: everything
+    in flight is cancelled and gone when the block has been left. The methods that steer it may be called from any
+    task, and from other threads once it has started.
+
+    Args:
+        deps: the parts that perform effects.
+        config: the run's configuration.
+        state: where it begins, from ``initial`` or ``next_run``.
+        start: the first event.
+        on_command: told of (command id, status) when a queued command moves on.
+        on_step: told of every step, after it was recorded.
+        options: further arguments of :class:`Interpreter`.
+    """
+
+    def __init__(
+        self,
+        deps: Deps,
+        config: LoopConfig,
+        state: LoopState,
+        start: RunStarted,
+        *,
+        on_command: Callable[[str, CommandStatus], None] | None = None,
+        on_step: Callable[[Event, Step], None] | None = None,
+        **options: Any,
+    ) -> None:
+        self.id = start.run_id
+        self.config = config
+        self._start = start
+        self._before: list[UserEvent] = []
+        self._on_command = on_command
+        self._on_step = on_step
+        self._commands: dict[str, CommandStatus] = {}
+        self._queued: dict[str, CommandQueued] = {}
+        self._interpreter = Interpreter(deps, config, state, notify=self._command_moved, observe=self._stepped, **options)
+        self._group: TaskGroup | None = None
+        self._entered = False
+        self._begun = False
+        self._left = False
+        self._reading = False
+        self._raised = False
+        self._terminal: Terminal | None = None
+        self._thread = 0
+        self._token: anyio.lowlevel.EventLoopToken | None = None
+        self._begin_time = 0.0
+        self._end_time: float | None = None
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Run:
+        if self._entered:
+            raise RunError("a run can be entered once; make another one")
+        self._entered = True
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        group = self._group
+        assert group is not None
+        self._left = True
+        self._interpreter.close()
+        # The group is never told of the error: it would wrap it, and cancel instead of letting the run close.
+        try:
+            await self._closed()
+        except BaseException as second:
+            # Cancelled natively once more while closing: the driver still closes, and the group waits for it.
+            await group.__aexit__(type(second), second, second.__traceback__)
+            raise
+        else:
+            await group.__aexit__(None, None, None)
+        finally:
+            self._settle()
+        failure = self._interpreter.failure
+        if failure is not None and not self._raised:
+            self._raised = True
+            if error is None:
+                raise failure
+            error.add_note(f"the run failed while it was being closed: {failure}")
+
+    def __aiter__(self) -> Run:
+        return self
+
+    async def __anext__(self) -> Output:
+        """Give the next output.
+
+        Raises:
+            RunBusy: another task is reading.
+            RunError: the run was not entered, or could not go on.
+        """
+        if self._group is None:
+            raise RunError("use the run as a context manager: async with agent.run(...) as run")
+        if self._reading:
+            raise RunBusy("another task is reading this run; a run has one reader")
+        if self._left:
+            raise StopAsyncIteration
+        self._reading = True
+        try:
+            self._begin()
+            output = await self._interpreter.get()
+        except BaseException as error:
+            self._raised = self._raised or error is self._interpreter.failure
+            raise
+        finally:
+            self._reading = False
+        if output is None:
+            self._settle()
+            raise StopAsyncIteration
+        if isinstance(output, TerminalOutput):
+            self._settle()
+        return output
+
+    async def aclose(self) -> None:
+        """Close the run and wait until nothing of it is left. Does no harm to one that has ended."""
+        self._interpreter.close()
+        self._left = True
+        if self._interpreter.entered or self._begun:
+            await self._interpreter.ended.wait()
+        self._settle()
+
+    # -- steering -----------------------------------------------------------------------------------------------
+
+    def abort(self, reason: AbortReason) -> None:
+        """End the run from outside. A run that has ended takes no notice."""
+        with suppress(RunEnded):
+            self._post(AbortRequested(reason))
+
+    def interrupt(self) -> None:
+        """End the run as Ctrl-C does: the model is told next time."""
+        self.abort(AbortReason.INTERRUPT)
+
+    def submit(self, prompt: Prompt | None = None) -> str:
+        """End the run because a message must not wait; the message comes back in ``undelivered``.
+
+        Returns:
+            The id of the message, empty without one.
+        """
+        command_id = "" if prompt is None else self.queue(prompt)
+        self.abort(AbortReason.SUBMIT)
+        return command_id
+
+    def queue(self, prompt: Prompt, address: str | None = None) -> str:
+        """Queue a message; it goes in after the next round of tools.
+
+        Returns:
+            Its id, under which ``commands`` and ``on_command`` speak of it.
+
+        Raises:
+            RunEnded: the run has ended; the message stays with the caller.
+            ValueError: for a blank message.
+        """
+        command_id = f"{self.id}/queued-{len(self._commands) + 1}"
+        event = CommandQueued(
+            command_id=command_id,
+            message=user_message(command_id, prompt, MessageKind.COMMAND),
+            address=self.config.address if address is None else address,
+        )
+        self._commands[command_id] = CommandStatus.QUEUED
+        self._queued[command_id] = event
+        try:
+            self._post(event)
+        except RunEnded:
+            del self._commands[command_id], self._queued[command_id]
+            raise
+        return command_id
+
+    def compact(self, instructions: str = "") -> None:
+        """Ask for a compaction at the next pass.
+
+        Raises:
+            RunEnded: the run has ended.
+        """
+        self._post(CompactRequested(instructions))
+
+    def switch_model(self, model: str) -> None:
+        """Use another model from the next pass on.
+
+        Raises:
+            RunEnded: the run has ended.
+        """
+        self._post(ModelSwitched(model))
+
+    # -- looking ------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> LoopState:
+        """The state after the last recorded step."""
+        return self._interpreter.state
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """How the run ended, None before that. Not set while outputs before it are still unread."""
+        return self._terminal
+
+    @property
+    def commands(self) -> Mapping[str, CommandStatus]:
+        """What became of each queued command, by id, in the order of queueing."""
+        return MappingProxyType(self._commands)
+
+    @property
+    def undelivered(self) -> tuple[CommandQueued, ...]:
+        """Commands that no model has seen: still queued at the end, or refused."""
+        lost = (CommandStatus.UNDELIVERED, CommandStatus.REJECTED)
+        return tuple(event for command_id, event in self._queued.items() if self._commands[command_id] in lost)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first pull to the end, or to now."""
+        if not self._begun:
+            return 0.0
+        return (anyio.current_time() if self._end_time is None else self._end_time) - self._begin_time
+
+    @property
+    def api_seconds(self) -> float:
+        """Seconds spent in model calls."""
+        return self._interpreter.api_seconds
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    async def _closed(self) -> None:
+        """Wait for the driver, whatever cancels this task. One that never came to run has nothing to end."""
+        if self._interpreter.entered:
+            with anyio.CancelScope(shield=True):
+                await self._interpreter.ended.wait()
+
+    def _begin(self) -> None:
+        if self._begun:
+            return
+        assert self._group is not None
+        self._begun = True
+        self._begin_time = anyio.current_time()
+        self._thread = threading.get_ident()
+        self._token = anyio.lowlevel.current_token()
+        for event in (*self._before, self._start):
+            self._interpreter.post(event)
+        self._before.clear()
+        self._group.start_soon(self._interpreter.drive, name=f"run {self.id}")
+
+    def _post(self, event: UserEvent) -> None:
+        """Put an event in, in the order of the calls: what comes before the first pull comes before ``RunStarted``."""
+        if self._left or self._interpreter.ended.is_set():
+            raise RunEnded("the run has ended")
+        if not self._begun:
+            self._before.append(event)
+        elif threading.get_ident() == self._thread:
+            self._interpreter.post(event)
+        else:
+            self._post_from_thread(event)
+
+    def _post_from_thread(self, event: UserEvent) -> None:
+        assert self._token is not None
+
+        def deliver() -> None:
+            try:
+                self._interpreter.post(event)
+            except RunEnded:
+                if isinstance(event, CommandQueued):
+                    self._command_moved(event.command_id, CommandStatus.REJECTED)
+
+        native: Any = self._token.native_token
+        into_loop = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
+        try:
+            into_loop(deliver)
+        except RuntimeError as error:
+            raise RunEnded("the event loop of the run is closed") from error
+
+    def _command_moved(self, command_id: str, status: str) -> None:
+        if command_id in self._commands:
+            self._commands[command_id] = CommandStatus(status)
+        if self._on_command is not None:
+            self._on_command(command_id, CommandStatus(status))
+
+    def _stepped(self, event: Event, step: Step) -> None:
+        if isinstance(event, CommandQueued) and step.rejected is not None:
+            self._command_moved(event.command_id, CommandStatus.REJECTED)
+        if self._on_step is not None:
+            self._on_step(event, step)
+
+    def _settle(self) -> None:
+        """Take over how the run ended, once."""
+        if self._end_time is not None:
+            return
+        self._end_time = anyio.current_time()
+        self._terminal = self._interpreter.state.terminal if self._interpreter.failure is None else None
+        for command_id, status in self._commands.items():
+            if status is CommandStatus.QUEUED:
+                self._command_moved(command_id, CommandStatus.UNDELIVERED)
