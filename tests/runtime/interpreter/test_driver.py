@@ -290,8 +290,8 @@ async def test_cancelled_effects_have_no_answer() -> None:
         match event:
             case RunStarted():
                 return (tool(1), tool(2))
-            case ToolProgressed(id="r/tool-1"):
-                return (Cancel("r/tool-2"), Cancel("r/unknown"))
+            case ToolProgressed():
+                return (Cancel("r/tool-2" if event.id == "r/tool-1" else "r/tool-1"), Cancel("r/unknown"))
             case ToolFinished():
                 return (END,)
         return ()
@@ -300,7 +300,9 @@ async def test_cancelled_effects_have_no_answer() -> None:
     run = make(react, parts(recorder=book))
     await read(run)
     first = next(n for n, (event, _, _) in enumerate(book.entries) if isinstance(event, ToolProgressed))
-    assert [getattr(event, "id", "") for event, _, _ in book.entries[first + 1 :]] == ["r/tool-1"]
+    kept = book.entries[first][0]
+    assert isinstance(kept, ToolProgressed)
+    assert [getattr(event, "id", "") for event, _, _ in book.entries[first + 1 :]] == [kept.id]
     assert not any("stale" in step.taken for _, step, _ in book.entries)
 
 
@@ -357,7 +359,7 @@ async def test_log_that_cannot_be_written_stops_the_run() -> None:
     run = make(tools_at_once(2), parts(tools=tools, recorder=book))
     with pytest.raises(LogWriteError, match="No space left"):
         await read(run)
-    assert [entry for entry in tools.log if entry.startswith("run")] == ["run r/tool-1"]
+    assert len([entry for entry in tools.log if entry.startswith("run")]) == 1
     assert book.log[-1] == "close"
     assert run.terminal is None
 
