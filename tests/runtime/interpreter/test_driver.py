@@ -84,11 +84,11 @@ async def test_each_event_is_recorded_before_its_effects_are_performed() -> None
     """A tool's body runs after its ToolStarted was recorded; the log ends with its close."""
     tools = Tools()
     await read(make(tools_at_once(1), parts(tools=tools, recorder=Book(tools.log))))
-    assert tools.log == [
+    order = [entry for entry in tools.log if entry != "record tool_progressed"]
+    assert order == [
         "record run_started",
         "record tool_started",
         "run r/tool-1",
-        "record tool_progressed",
         "end r/tool-1",
         "record tool_finished",
         "close",
