@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from attrs import evolve
+
 from ..core.models import ModelInfo
 from . import signatures
 from .exchange import Exchange
@@ -14,10 +16,27 @@ from .frames import Asked, Ids
 from .plan import Plan, Send, plan
 from .replies import HttpError, Reply, Script, ScriptExhausted
 from .rules import Breach, Memory, Wire
+from .rules.base import paused_digest
+from .rules.thinking import dropped, thinking_seal
 from .sizes import prompt_tokens
 from .wire_checker import NotJson, check_wire, decode_body
 
 _RESUMABLE = ("pause_turn", "compaction")
+_PERMISSIVE = ModelInfo(
+    name="",
+    context_window=1_000_000,
+    max_output=128_000,
+    thinking=("adaptive", "enabled", "disabled", "between_tools"),
+    thinking_default=True,
+    system_messages=True,
+    context_edits=True,
+    api_compaction=True,
+    efforts=("low", "medium", "high", "xhigh", "max"),
+    max_media=600,
+    max_media_bytes=10_000_000,
+    known=False,
+)
+"""What is assumed of a model that nobody described: nothing is refused that some model takes, but for prefill."""
 _BINDING_BETA = "thinking-binding-controls"
 
 
@@ -54,6 +73,7 @@ class Calls:
         self._count = 0
         self._refused = ""
         self._paused: frozenset[str] = frozenset()
+        self._foreign: frozenset[tuple[str, str]] = frozenset()
 
     def forget(self) -> None:
         """Forget the last refused body."""
@@ -73,7 +93,7 @@ class Calls:
             if info.name == name:
                 return info
         if self._models is None:
-            return ModelInfo(name=name, known=False, thinking=("adaptive", "enabled", "disabled"), prefill=False)
+            return evolve(_PERMISSIVE, name=name)
         raise Refused(HttpError(404, message=f"model: {name}"))
 
     def guarded(self, exchange: Exchange, make: Callable[[], Plan]) -> Plan:
@@ -123,7 +143,7 @@ class Calls:
         """
         body = exchange.body
         window = None if self._enforce_window and tokens > info.context_window else tokens
-        memory = Memory(paused=self._paused)
+        memory = Memory(self._paused, self._foreign)
         wire = Wire.of(body, info, exchange.betas, memory=memory, tokens=window, size=len(exchange.raw), counting=counting)
         breaches = self._headers(exchange) + check_wire(wire)
         if self._refused and not counting and _digest(exchange.raw) == self._refused:
@@ -134,7 +154,7 @@ class Calls:
                 self._refused = _digest(exchange.raw)
             first = breaches[0]
             raise Refused(HttpError(first.status, type=first.type, message=first.text, code=first.code))
-        return ()
+        return dropped(wire)
 
     def _headers(self, exchange: Exchange) -> tuple[Breach, ...]:
         if "anthropic-version" in exchange.headers:
@@ -145,7 +165,7 @@ class Calls:
         info = self._decode(exchange)
         body = exchange.body
         tokens = prompt_tokens(body)
-        dropped = self._check(exchange, info, tokens, counting=False) if self._strict else ()
+        lost = self._check(exchange, info, tokens, counting=False) if self._strict else ()
         if self._enforce_window and tokens > info.context_window:
             self._refused = _digest(exchange.raw)
             raise Refused(HttpError(400, message=f"prompt is too long: {tokens} tokens > {info.context_window} maximum"))
@@ -160,7 +180,7 @@ class Calls:
             system=signatures.system_digest(body.get("system")),
             chain=signatures.chain_of(messages or []),
             input_tokens=tokens,
-            transformations=dropped if bound else None,
+            transformations=lost if bound else None,
             stream=body.get("stream") is True,
         )
         made = plan(exchange.reply, asked, self.ids, exchange.request_id)
@@ -185,6 +205,10 @@ class Calls:
         if made.stop_reason in _RESUMABLE:
             tail = trailing_assistant(messages)
             self._paused |= {paused_digest([*tail, *made.content])}
+        for block in made.content:
+            signature, words = thinking_seal(block)
+            if signature and signatures.read(signature) is None:
+                self._foreign |= {(signature, words)}
 
     def _count_tokens(self, exchange: Exchange) -> Plan:
         info = self._decode(exchange)
@@ -211,16 +235,6 @@ def trailing_assistant(messages: list[Any]) -> list[Any]:
             break
         blocks = [*signatures.content_of(message), *blocks]
     return blocks
-
-
-def paused_digest(blocks: list[Any]) -> str:
-    """Give the digest by which a paused turn is known again: thinking and blank text may have been dropped from it."""
-    kept = [block for block in blocks if not signatures.blank(block) and not _is_thinking(block)]
-    return _digest(signatures.canonical(kept).encode())
-
-
-def _is_thinking(block: Any) -> bool:
-    return isinstance(block, Mapping) and block.get("type") in ("thinking", "redacted_thinking")
 
 
 def _digest(raw: bytes) -> str:

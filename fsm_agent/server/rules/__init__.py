@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from . import shape
+from . import calling, compacting, limits, marks, media, order, shape, thinking
 from .base import Breach, Memory, Rule, Wire
 
 __all__ = ["RULES", "Breach", "Memory", "Rule", "Wire"]
 
-RULES: tuple[Rule, ...] = (*shape.RULES,)
+RULES: tuple[Rule, ...] = (
+    media.body_size,
+    *shape.RULES,
+    *order.RULES,
+    *calling.RULES,
+    *thinking.RULES,
+    *compacting.RULES,
+    *limits.RULES,
+    *marks.RULES,
+    media.media,
+)
+"""All rules, in the order in which they are looked at: what decides comes first."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from attrs import field, frozen
 
 from ...core.models import ModelInfo
 from .. import signatures
+
+THINKING = ("thinking", "redacted_thinking")
 
 
 @frozen
@@ -43,9 +46,17 @@ class Memory:
 
     Attributes:
         paused: digests of assistant turns that it paused: they may be sent back as the last message.
+        foreign: (signature, text) of thinking that it served with a signature of the script's own.
     """
 
     paused: frozenset[str] = frozenset()
+    foreign: frozenset[tuple[str, str]] = frozenset()
+
+
+def paused_digest(blocks: Sequence[Any]) -> str:
+    """Give the digest by which a paused turn is known again: thinking and blank text may have been dropped from it."""
+    kept = [block for block in blocks if not signatures.blank(block) and block.get("type") not in THINKING]
+    return sha256(signatures.canonical(kept).encode()).hexdigest()
 
 
 @frozen
