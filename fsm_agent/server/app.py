@@ -147,6 +147,12 @@ class LoopbackServer:
         thread.join()
         self._loop = self._closing = None
 
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the server is stopped, by another thread or a signal, or until ``timeout`` seconds have passed."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout)
+
     def __enter__(self) -> LoopbackServer:
         self.start()
         return self

@@ -178,7 +178,7 @@ class Calls:
             model=str(body.get("model", "")),
             binds=info.binds_thinking,
             system=signatures.system_digest(body.get("system")),
-            chain=signatures.chain_of(messages or []),
+            chain=lambda: signatures.chain_of(messages or []),
             input_tokens=tokens,
             transformations=lost if bound else None,
             stream=body.get("stream") is True,

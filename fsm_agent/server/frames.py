@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +33,10 @@ class Frame:
     closes: bool = False
 
 
+def _start() -> str:
+    return signatures.START
+
+
 @frozen
 class Asked:
     """What a reply needs to know of its request.
@@ -41,7 +45,7 @@ class Asked:
         model: the model asked for.
         binds: thinking of that model is bound to the conversation.
         system: digest of the system prompt.
-        chain: chain of the conversation that was sent.
+        chain: gives the chain of the conversation that was sent; asked only when something is signed.
         input_tokens: estimated prompt tokens.
         transformations: what was done to the input; None without the beta that reports it.
         stream: the client wants a stream.
@@ -50,7 +54,7 @@ class Asked:
     model: str
     binds: bool = False
     system: str = signatures.START
-    chain: str = signatures.START
+    chain: Callable[[], str] = _start
     input_tokens: int = 0
     transformations: tuple[Mapping[str, Any], ...] | None = None
     stream: bool = True
@@ -123,14 +127,13 @@ def make(reply: Blocks, asked: Asked, ids: Ids) -> Made:
 
 
 class _Maker:
-    """Builds one reply: a clock of its own, the frames so far, the chain so far."""
+    """Builds one reply: a clock of its own, the frames and the content so far."""
 
     def __init__(self, reply: Blocks, asked: Asked, ids: Ids) -> None:
         self.reply = reply
         self.asked = asked
         self.ids = ids
         self.model = reply.model or asked.model
-        self.chain = asked.chain
         self.clock = 0.0
         self.frames: list[Frame] = []
         self.content: list[dict[str, Any]] = []
@@ -142,11 +145,13 @@ class _Maker:
             "type": "message",
             "role": "assistant",
             "model": self.model,
-            "content": [self._whole(dict(block)) for block in reply.preloaded],
+            "content": [],
             "stop_reason": None,
             "stop_sequence": None,
         }
-        self.content.extend(message["content"])
+        for block in reply.preloaded:
+            self.content.append(self._whole(dict(block)))
+        message["content"] = list(self.content)
         if self.asked.transformations is not None:
             message["input_transformations"] = [dict(entry) for entry in self.asked.transformations]
         place = len(self.frames)
@@ -220,22 +225,27 @@ class _Maker:
             self._send(item.data)
 
     def _whole(self, block: dict[str, Any], raw: str | None = None) -> dict[str, Any]:
-        """Fill in what the script left open, and extend the chain by the block."""
+        """Fill in what the script left open: ids, the object of an input, signatures."""
         kind = block.get("type")
         if kind in _CALLS and "id" not in block:
             block = {"type": kind, "id": self.ids.next(_CALLS[str(kind)]), **{k: v for k, v in block.items() if k != "type"}}
         if kind in _CALLS and raw is not None:
             block["input"] = _parsed(raw)
-        bound = (self.model, self.asked.system, self.chain) if self.asked.binds else (self.model, "", "")
         if kind == "thinking" and "signature" not in block:
-            block["signature"] = signatures.sign(str(block.get("thinking", "")), *bound)
+            block["signature"] = self._sign(str(block.get("thinking", "")))
         elif kind == "redacted_thinking" and "data" not in block:
-            block["data"] = signatures.sign("redacted", *bound)
+            block["data"] = self._sign("redacted")
         elif kind == "compaction" and block.get("content") is not None and "signature" not in block:
-            seal = (self.model, self.asked.system, self.chain)
-            block["signature"] = signatures.sign(signatures.compaction_content(block), *seal)
-        self.chain = signatures.extend(self.chain, "assistant", block)
+            block["signature"] = self._sign(signatures.compaction_content(block), binds=True)
         return block
+
+    def _sign(self, content: str, *, binds: bool = False) -> str:
+        if not (binds or self.asked.binds):
+            return signatures.sign(content, self.model)
+        chain = self.asked.chain()
+        for block in self.content:
+            chain = signatures.extend(chain, "assistant", block)
+        return signatures.sign(content, self.model, self.asked.system, chain)
 
     def _block(self, part: Part) -> None:
         index = len(self.content)

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from attrs import evolve, frozen
 
 from . import frames
+from .recorded import read_stream
 from .replies import BareEof, Blocks, Cut, HttpError, Late, NoAnswer, RawBody, Reply, Stall, StreamError
 
 USUAL_TYPES = {
@@ -147,7 +148,8 @@ def plan(reply: Reply, asked: frames.Asked, ids: frames.Ids, request_id: str) ->
             pieces = (reply.body,) if isinstance(reply.body, bytes) else reply.body
             actions = tuple(Send(data, number * reply.pace, "raw") for number, data in enumerate(pieces) if data)
             headers = (("content-type", reply.content_type), *reply.headers.items())
-            return Plan(reply.status, headers, actions)
+            content, reason = read_stream(b"".join(pieces)) if reply.status == 200 else ((), None)
+            return Plan(reply.status, headers, actions, stop_reason=reason, content=content)
         case StreamError():
             return _stream_error(reply, inner(reply.of), asked, request_id)
         case Stall():

@@ -10,6 +10,9 @@ from ..core.blocks import read_block
 from ..core.tokens import MESSAGE_OVERHEAD, estimate_schema, estimate_text
 from .signatures import content_of
 
+RESULT_OVERHEAD = 8
+"""Tokens of the envelope of a result, as the engine estimates them."""
+
 
 def prompt_tokens(body: Mapping[str, Any]) -> int:
     """Estimate the prompt tokens of a decoded request: system prompt, tools and messages."""
@@ -26,5 +29,15 @@ def prompt_tokens(body: Mapping[str, Any]) -> int:
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, Mapping):
             total += MESSAGE_OVERHEAD
-            total += sum(read_block(block).tokens for block in content_of(message) if isinstance(block, Mapping))
+            total += sum(_block_tokens(block) for block in content_of(message) if isinstance(block, Mapping))
     return total
+
+
+def _block_tokens(block: Mapping[str, Any]) -> int:
+    """Estimate one block; plain text is not encoded for it, since a server does this for the whole history each time."""
+    if block.get("type") == "text":
+        return estimate_text(str(block.get("text") or ""))
+    content = block.get("content")
+    if block.get("type") == "tool_result" and isinstance(content, str):
+        return RESULT_OVERHEAD + estimate_text(content)
+    return read_block(block).tokens

@@ -63,6 +63,8 @@ def verdicts(wire: Wire) -> Iterator[tuple[int, int, Verdict]]:
 
     On a mismatch of the conversation the rest of that turn's thinking goes too, as the API has it.
     """
+    if not any(block.get("type") in THINKING for turn in wire.turns for _, _, block in turn.blocks):
+        return
     system = signatures.system_digest(wire.body.get("system"))
     # A reply that the API handed over to another model holds a fallback block and thinking of that other model.
     handed_over = {
