@@ -68,7 +68,7 @@ class Block:
         chars: characters of readable content.
         id: a call's own id; for a result, the id of the call that it answers.
         name: tool name of a call.
-        blank: holds nothing that a reader could see (blank text).
+        blank: holds nothing that a reader could see (blank text); a tool result that holds blank text or nothing.
         signed: thinking that carries its signature.
         is_error: a tool result that reports an error.
         media: images and documents in it, nested ones too.
@@ -153,9 +153,11 @@ def _read_result(value: Mapping[str, Any], text: str, sizes: Mapping[str, tuple[
     tokens = 8
     chars = 0
     media: tuple[Media, ...] = ()
+    blank = not content
     if isinstance(content, str):
         tokens += estimate_text(content)
         chars = len(content)
+        blank = not content.strip()
     elif isinstance(content, Sequence):
         for part in content:
             if isinstance(part, Mapping):
@@ -163,12 +165,14 @@ def _read_result(value: Mapping[str, Any], text: str, sizes: Mapping[str, tuple[
                 tokens += inner.tokens
                 chars += inner.chars
                 media += inner.media
+                blank = blank or inner.blank
     return Block(
         type="tool_result",
         json=text,
         tokens=tokens,
         chars=chars,
         id=str(value.get("tool_use_id") or ""),
+        blank=blank,
         is_error=bool(value.get("is_error")),
         media=media,
     )

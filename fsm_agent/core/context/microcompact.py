@@ -1,0 +1,91 @@
+"""Layer 3: clears the content of old tool results (spec 02). It goes by tool_use_id and never touches thinking."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attrs import evolve
+
+from ..blocks import Block, dumps
+from ..config import LoopConfig, Microcompact
+from ..messages import Message, message
+from ..models import ModelInfo, Thresholds
+from ..outputs import Boundary
+from .report import LayerReport
+from .store import ContextState, Tally
+from .tally import CLEARED, CLEARED_TOKENS
+
+LAYER = "microcompact"
+
+
+def mode(config: LoopConfig, info: ModelInfo) -> Microcompact:
+    """Tell how results are cleared for this model: ``cached`` needs clearing edits, else it is ``local``."""
+    wanted = config.context.microcompact
+    return Microcompact.LOCAL if wanted is Microcompact.CACHED and not info.context_edits else wanted
+
+
+def least_freed(config: LoopConfig, limits: Thresholds) -> int:
+    """Tell how many tokens a clearing must free to be worth a cut."""
+    return max(limits.effective_window * config.context.microcompact_percent // 100, 1)
+
+
+def due(tally: Tally, config: LoopConfig, limits: Thresholds) -> tuple[tuple[str, int], ...]:
+    """Give (tool_use_id, tokens freed) of the results to clear now; empty while they free too little."""
+    keep = config.context.keep_results
+    if tally.clearable_tokens < least_freed(config, limits) or len(tally.clearable) <= keep:
+        return ()
+    old = tally.clearable[: len(tally.clearable) - keep]
+    return old if sum(freed for _, freed in old) >= least_freed(config, limits) else ()
+
+
+def clear_result(block: Block) -> Block:
+    """Replace a result's content by the one-line marker."""
+    value: dict[str, Any] = json.loads(block.json)
+    value["content"] = CLEARED
+    return evolve(block, json=dumps(value), tokens=CLEARED_TOKENS, chars=len(CLEARED), media=(), blank=False)
+
+
+def microcompact(
+    view: tuple[Message, ...], tally: Tally, config: LoopConfig, limits: Thresholds
+) -> tuple[tuple[Message, ...], LayerReport | None]:
+    """Clear old results in the view (the ``local`` kind).
+
+    Returns:
+        The view, and a report if something was cleared.
+    """
+    old = due(tally, config, limits)
+    if not old:
+        return view, None
+    ids = frozenset(tool_use_id for tool_use_id, _ in old)
+    shown: list[Message] = []
+    for item in view:
+        if any(block.type == "tool_result" and block.id in ids for block in item.blocks):
+            blocks = tuple(
+                clear_result(block) if block.type == "tool_result" and block.id in ids else block for block in item.blocks
+            )
+            item = message(item.id, item.role, item.kind, blocks, model=item.model, span=item.span)
+        shown.append(item)
+    freed = sum(tokens for _, tokens in old)
+    names = tuple(tool_use_id for tool_use_id, _ in old)
+    return tuple(shown), LayerReport(LAYER, freed=freed, ids=names, cut=True, detail=f"{len(names)} results cleared")
+
+
+def applied(context: ContextState, cleared_tokens: int) -> tuple[ContextState, Boundary | None]:
+    """Take what the API says that its clearing edits freed (the ``cached`` kind).
+
+    Args:
+        context: the memory of the layers.
+        cleared_tokens: tokens of the response's ``applied_edits``.
+
+    Returns:
+        The context without a deferred boundary, and the boundary to emit if something was cleared.
+    """
+    if context.deferred == 0 and cleared_tokens <= 0:
+        return context, None
+    boundary = None
+    if cleared_tokens > 0:
+        before = context.base.tokens if context.base is not None else 0
+        detail = f"{cleared_tokens} tokens cleared by the API"
+        boundary = Boundary(LAYER, "cached", before, max(before - cleared_tokens, 0), detail)
+    return evolve(context, deferred=0), boundary

@@ -1,0 +1,82 @@
+"""Incremental facts about a view, so that a pass costs what is new (spec 02, cost of history)."""
+
+from __future__ import annotations
+
+from ..blocks import tool_result
+from ..config import LoopConfig, Microcompact
+from ..memo import by_identity
+from ..messages import REAL_REQUESTS, Message
+from .rounds import call_names
+from .store import Tally
+
+CLEARED = "[Old tool result cleared to save space. Run the tool again if it is needed.]"
+CLEARED_TOKENS = tool_result("", CLEARED).tokens
+
+
+@by_identity
+def compactable_tools(config: LoopConfig) -> frozenset[str]:
+    """Name the tools whose old results may be cleared."""
+    return frozenset(tool.name for tool in config.tools if tool.compactable)
+
+
+@by_identity
+def exempt_tools(config: LoopConfig) -> frozenset[str]:
+    """Name the tools whose results the result budget leaves whole."""
+    return frozenset(tool.name for tool in config.tools if tool.exempt)
+
+
+def known_prefix(messages: tuple[Message, ...], tally: Tally) -> int:
+    """Tell how many messages at the front the tally has counted: all of its view, or none after a cut."""
+    covers = len(tally.view)
+    return covers if covers and messages[:covers] == tally.view else 0
+
+
+def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally:
+    """Count what follows the tally's own view.
+
+    Args:
+        tally: facts about the front of ``view``; ``Tally()`` counts everything.
+        view: the whole view.
+        config: tells which results may be cleared.
+
+    Returns:
+        Facts about the whole view.
+    """
+    start = len(tally.view)
+    tokens, media, size, request = tally.tokens, tally.media, tally.media_bytes, tally.request
+    for index in range(start, len(view)):
+        item = view[index]
+        tokens += item.tokens
+        if item.kind in REAL_REQUESTS:
+            request = index
+        for block in item.blocks:
+            if block.media:
+                media += len(block.media)
+                size += sum(part.size for part in block.media)
+    clearable, cleared = tally.clearable, tally.clearable_tokens
+    if config.context.microcompact is not Microcompact.OFF:
+        more = _clearable(view, start, config)
+        clearable += more
+        cleared += sum(freed for _, freed in more)
+    return Tally(
+        view=view,
+        tokens=tokens,
+        clearable=clearable,
+        clearable_tokens=cleared,
+        request=request,
+        media=media,
+        media_bytes=size,
+    )
+
+
+def _clearable(view: tuple[Message, ...], start: int, config: LoopConfig) -> tuple[tuple[str, int], ...]:
+    tools = compactable_tools(config)
+    if not tools:
+        return ()
+    names = call_names(view, start)
+    return tuple(
+        (block.id, block.tokens - CLEARED_TOKENS)
+        for index in range(start, len(view))
+        for block in view[index].blocks
+        if block.type == "tool_result" and names.get(block.id, "") in tools and block.tokens > CLEARED_TOKENS
+    )

@@ -1,0 +1,80 @@
+"""Bytes of a request: each message is encoded once, the body is joined from pieces (spec 02, cost of history)."""
+
+from __future__ import annotations
+
+from ..blocks import Block, clean_text
+from ..messages import Message
+from ..wire import Request, WireMessage, link
+
+CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
+_UNMARKED = frozenset({"thinking", "redacted_thinking", "compaction", "fallback", "mcp_tool_listing"})
+"""Blocks that take no cache mark."""
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return clean_text(text).encode()
+
+
+def wire_of(item: Message, previous: str) -> WireMessage:
+    """Encode a message.
+
+    Args:
+        item: a normalised message.
+        previous: the chain digest of what stands before it.
+
+    Returns:
+        Its bytes, where marks may go, and the chain digest that includes it.
+    """
+    pieces = [_utf8(block.json) for block in item.blocks]
+    start = b'{"role":"' + item.role.encode() + b'","content":['
+    offsets: list[int] = []
+    position = len(start)
+    for block, piece in zip(item.blocks, pieces, strict=True):
+        position += len(piece)
+        offsets.append(0 if block.type in _UNMARKED or not _holds_members(piece) else position - 1)
+        position += 1
+    body = start + b",".join(pieces) + b"]}"
+    media = [medium for block in item.blocks for medium in block.media]
+    return WireMessage(
+        role=item.role,
+        body=body,
+        blocks=len(pieces),
+        tokens=item.tokens,
+        chain=link(previous, body),
+        offsets=tuple(offsets),
+        media=len(media),
+        media_bytes=sum(medium.size for medium in media),
+        calls=tuple(block.id for block in item.blocks if block.type == "tool_use") if item.role == "assistant" else (),
+        thinking=any(map(_is_thinking, item.blocks)),
+    )
+
+
+def _holds_members(piece: bytes) -> bool:
+    return piece.endswith(b"}") and len(piece) > 2
+
+
+def _is_thinking(block: Block) -> bool:
+    return block.is_thinking
+
+
+def marked(wire: WireMessage, block: int) -> bytes:
+    """Give a message's bytes with a cache mark on one block."""
+    offset = wire.offsets[block]
+    if offset == 0:
+        return wire.body
+    return wire.body[:offset] + CACHE_MARK + wire.body[offset:]
+
+
+def body_of(request: Request) -> bytes:
+    """Join the whole JSON body of a request.
+
+    Returns:
+        Strict JSON in UTF-8: the parameters (``"stream":true`` among them) and the messages, cache marks put in.
+    """
+    bodies = [wire.body for wire in request.messages]
+    for index, block in request.marks:
+        bodies[index] = marked(request.messages[index], block)
+    return b"".join((request.head[:-1], b',"messages":[', b",".join(bodies), b"]}"))

@@ -1,0 +1,273 @@
+"""Normalisation: from messages of the working list to messages that the API takes (spec 02, building the request).
+
+The rules run in the order of the spec until nothing changes any more, so normalising twice gives what once gives.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ..blocks import Block, block_value, dumps, read_block, text_block
+from ..messages import UNSENT_KINDS, Message, MessageKind, message
+from .pairing import repair, settle_server_calls
+
+_ROUNDS = 8
+"""More than the rules can ever need: each pass but the last removes or joins something."""
+
+_NEEDS = {
+    "compaction": ("compact-",),
+    "fallback": ("server-side-fallback-",),
+    "mcp_tool_use": ("mcp-client-",),
+    "mcp_tool_result": ("mcp-client-",),
+    "mcp_tool_listing": ("mcp-client-",),
+    "advisor_tool_result": ("advisor-tool-",),
+    "tool_addition": ("mid-conversation-tool-changes-", "inline-tools-"),
+    "tool_removal": ("mid-conversation-tool-changes-", "inline-tools-"),
+}
+"""Block types that the API takes only with a beta; the beginnings of the values that allow them."""
+_FRESH_MARGIN = frozenset({MessageKind.TOOL_RESULTS, MessageKind.SUMMARY})
+
+
+@frozen
+class Rules:
+    """What normalisation depends on beside the messages.
+
+    Attributes:
+        model: the model that is called; thinking of another one is not sent.
+        thinking: the request may hold thinking.
+        system_messages: the model takes a ``system`` role among the messages.
+        betas: values of the beta header.
+        used: ids of calls in messages sent before these.
+        first: nothing was sent before these.
+    """
+
+    model: str
+    thinking: bool = True
+    system_messages: bool = False
+    betas: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    first: bool = True
+
+
+def normalise(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
+    """Normalise messages that were not sent yet.
+
+    Args:
+        messages: a part of the working list up to its end.
+        rules: what the result depends on beside them.
+
+    Returns:
+        Messages as they are encoded. A message made of several has the id of its first one. Never raises for any
+        content; an empty tuple if nothing can be sent.
+    """
+    for _ in range(_ROUNDS):
+        after = _once(messages, rules)
+        if after == messages:
+            break
+        messages = after
+    return messages
+
+
+def _once(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
+    messages = tuple(item for item in messages if item.kind not in UNSENT_KINDS)
+    messages = _places_of_system(messages, rules)
+    messages = _bubble(messages)
+    messages = _drop_empty(tuple(_clean(item, rules) for item in messages))
+    messages = _merge(messages)
+    messages = repair(messages, rules.used)
+    messages = settle_server_calls(messages)
+    return _drop_empty(tuple(_thinking(item, rules) for item in messages))
+
+
+def _rebuilt(item: Message, blocks: tuple[Block, ...]) -> Message:
+    if blocks == item.blocks:
+        return item
+    return message(item.id, item.role, item.kind, blocks, model=item.model, span=item.span)
+
+
+def _drop_empty(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    return tuple(item for item in messages if item.blocks)
+
+
+def _places_of_system(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
+    """Turn system messages into user messages where the model or their place does not allow them (api-facts A2)."""
+    if not any(item.role == "system" for item in messages):
+        return messages
+    shown = list(messages)
+    for index in range(len(shown) - 1, -1, -1):
+        item = shown[index]
+        if item.role != "system":
+            continue
+        after = shown[index + 1] if index + 1 < len(shown) else None
+        before = shown[index - 1] if index else None
+        legal = rules.system_messages and (after is None or after.role in ("assistant", "system"))
+        legal = legal and (before is None or before.role != "assistant") and not (before is None and rules.first)
+        if not legal:
+            shown[index] = evolve(item, role="user")
+    return tuple(shown)
+
+
+def _bubble(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Move attachments up to the nearest tool result, assistant message or summary."""
+    shown: list[Message] = []
+    for item in messages:
+        if item.kind is not MessageKind.ATTACHMENT or item.role != "user":
+            shown.append(item)
+            continue
+        index = len(shown)
+        while index > 0 and not _stops(shown[index - 1]):
+            index -= 1
+        shown.insert(index, item)
+    return tuple(shown) if shown != list(messages) else messages
+
+
+def _stops(item: Message) -> bool:
+    return item.role != "user" or item.kind in _FRESH_MARGIN or item.kind is MessageKind.ATTACHMENT or bool(item.results)
+
+
+def _clean(item: Message, rules: Rules) -> Message:
+    """Make every block one that may stand in a message of this role."""
+    blocks: list[Block] = []
+    for block in item.blocks:
+        shown = _clean_reply(block, rules) if item.role == "assistant" else _clean_user(block, rules)
+        if shown is not None:
+            blocks.append(shown)
+    return _rebuilt(item, tuple(blocks))
+
+
+def _allowed(block: Block, rules: Rules) -> bool:
+    needs = _NEEDS.get(block.type)
+    return needs is None or any(beta.startswith(needs) for beta in rules.betas)
+
+
+def _clean_reply(block: Block, rules: Rules) -> Block | None:
+    if (block.type == "text" and block.blank) or block.type in ("document", "image", "search_result", "boundary"):
+        return None
+    if not _allowed(block, rules):
+        return None
+    if block.type == "tool_use" and '"input":{' not in block.json:
+        value = _loaded(block)
+        if value is None or not isinstance(value.get("input"), dict):
+            made = {**(value or {"type": "tool_use", "id": block.id, "name": block.name}), "input": {}}
+            return evolve(read_block(made), id=block.id)
+    return _sound(block)
+
+
+def _clean_user(block: Block, rules: Rules) -> Block | None:
+    if (block.type == "text" and block.blank) or block.is_thinking or not _allowed(block, rules):
+        return None
+    if block.type in ("tool_use", "server_tool_use", "compaction", "fallback", "boundary"):
+        return None
+    if block.type == "tool_result" and block.blank:
+        return _fill_result(block)
+    if '"cache_control"' in block.json or (block.type == "text" and '"citations"' in block.json):
+        value = _loaded(block)
+        if value is not None and _strip_keys(value, block.type):
+            return evolve(block, json=dumps(value))
+    return _sound(block)
+
+
+def _sound(block: Block) -> Block:
+    """Mend escaped lone surrogates, which are ASCII but no Unicode text (field report 82)."""
+    if "\\ud" not in block.json and "\\uD" not in block.json:
+        return block
+    value = _loaded(block)
+    if value is None:
+        return block
+    mended = dumps(value)
+    return block if mended == block.json else evolve(block, json=mended)
+
+
+def _loaded(block: Block) -> dict[str, Any] | None:
+    try:
+        value = block_value(block)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _strip_keys(value: dict[str, Any], kind: str) -> bool:
+    """Remove cache marks (they are put in when a body is joined) and citations on user text; tell if anything went."""
+    changed = value.pop("cache_control", None) is not None
+    if kind == "text":
+        changed = value.pop("citations", None) is not None or changed
+    content = value.get("content")
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict):
+                changed = _strip_keys(part, str(part.get("type", ""))) or changed
+    return changed
+
+
+def _fill_result(block: Block) -> Block:
+    """Replace blank text in a result by words, since the API refuses it."""
+    value = json.loads(block.json)
+    content = value.get("content")
+    parts = content if isinstance(content, list) else []
+    kept = [part for part in parts if not _blank_part(part)]
+    value["content"] = kept or "(no output)"
+    made = read_block(value)
+    return evolve(block, json=made.json, chars=made.chars, blank=False)
+
+
+def _blank_part(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and not str(part.get("text", "")).strip()
+
+
+def _merge(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Join neighbours of one role; results come first and together."""
+    shown: list[Message] = []
+    for item in messages:
+        last = shown[-1] if shown else None
+        if last is None or last.role != item.role or item.role == "system" or last.model != item.model:
+            shown.append(_results_first(item))
+            continue
+        joined = evolve(last, blocks=last.blocks + item.blocks)
+        kind = MessageKind.TOOL_RESULTS if joined.results else item.kind
+        kind = last.kind if last.kind is MessageKind.SUMMARY else kind
+        made = message(last.id, last.role, kind, joined.blocks, model=last.model, span=last.span)
+        shown[-1] = _results_first(made)
+    return tuple(shown)
+
+
+def _results_first(item: Message) -> Message:
+    if item.role != "user":
+        return item
+    results = item.results
+    if not results or item.blocks[: len(results)] == results:
+        return item
+    rest = tuple(block for block in item.blocks if block.type != "tool_result")
+    return _rebuilt(item, results + rest)
+
+
+def _thinking(item: Message, rules: Rules) -> Message:
+    """Keep the thinking of a reply untouched or remove it as a whole; never leave it last (spec 01, section 13)."""
+    if item.role != "assistant" or not any(block.is_thinking for block in item.blocks):
+        return item
+    blocks = item.blocks
+    sendable = rules.thinking and item.model == rules.model
+    if not sendable or any(block.is_thinking and not block.signed for block in blocks[: _last_word(blocks) + 1]):
+        return _rebuilt(item, tuple(block for block in blocks if not block.is_thinking))
+    return _rebuilt(item, blocks[: _last_word(blocks) + 1])
+
+
+def _last_word(blocks: tuple[Block, ...]) -> int:
+    index = len(blocks) - 1
+    while index >= 0 and blocks[index].is_thinking:
+        index -= 1
+    return index
+
+
+def opening(first: Message | None) -> Message | None:
+    """Give the message that must stand in front of ``first``, if any: a conversation begins with the user.
+
+    A reply may come first only if it is the API's own compaction block.
+    """
+    if first is None or first.role == "user":
+        return None
+    if first.role == "assistant" and first.blocks and first.blocks[0].type == "compaction":
+        return None
+    return message("opening", "user", MessageKind.META, (text_block("[The beginning of this conversation is not shown.]"),))

@@ -1,0 +1,193 @@
+"""Every call is answered by exactly one result, in the very next user message, results first (api-facts A19, rules 2 and 4)."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from attrs import evolve, frozen
+
+from ..blocks import Block, dumps, tool_result
+from ..messages import Message, MessageKind, message
+
+MISSING = "No result was recorded for this call: its outcome is unknown. Check the state of things before running it again."
+"""Text of a result for a call whose result is nowhere in the messages."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
+_BAD = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@frozen
+class _Answers:
+    """Results matched to calls, by (message, block) position of the call."""
+
+    results: dict[tuple[int, int], Block]
+    ids: dict[tuple[int, int], str]
+
+
+def repair(messages: tuple[Message, ...], used: tuple[str, ...] = ()) -> tuple[Message, ...]:
+    """Repair the pairing of calls and results.
+
+    A call with an empty, ill-formed or used id gets a fresh one. A result answers the newest message before it that
+    has an unanswered call of its id; it is moved to where it belongs, in the order of the calls. Other results are
+    dropped; a call without one gets an error result that says so. Whatever else stands in the messages stays.
+
+    Args:
+        messages: any messages.
+        used: ids of calls in messages that stand before these.
+
+    Returns:
+        The messages; the same object where nothing had to change. Repairing twice changes nothing more.
+    """
+    if _paired(messages, used):
+        return messages
+    answers = _match(messages, used)
+    repaired: list[Message] = []
+    pending: tuple[Block, ...] = ()
+    owner = ""
+    for position, item in enumerate(messages):
+        if item.role == "assistant":
+            if pending:
+                repaired.append(message(f"{owner}/results", "user", MessageKind.TOOL_RESULTS, pending))
+            kept, pending = _reply(item, position, answers)
+            owner = item.id
+            if kept.blocks or not item.blocks:
+                repaired.append(kept)
+            continue
+        rest = tuple(block for block in item.blocks if block.type not in ("tool_result", "tool_use"))
+        if pending and item.role == "user":
+            blocks, pending = pending + rest, ()
+        else:
+            blocks = rest
+        if pending:
+            # A system message may not stand between a call and its result.
+            repaired.append(message(f"{owner}/results", "user", MessageKind.TOOL_RESULTS, pending))
+            pending = ()
+        if blocks == item.blocks:
+            repaired.append(item)
+        elif blocks:
+            repaired.append(message(item.id, item.role, item.kind, blocks, model=item.model, span=item.span))
+    if pending:
+        repaired.append(message(f"{owner}/results", "user", MessageKind.TOOL_RESULTS, pending))
+    return tuple(repaired)
+
+
+def _paired(messages: tuple[Message, ...], used: tuple[str, ...]) -> bool:
+    """Tell, quickly, whether there is nothing to repair."""
+    waiting: tuple[str, ...] = ()
+    seen: set[str] = set()
+    for item in messages:
+        if item.role == "assistant":
+            if waiting:
+                return False
+            calls: list[str] = []
+            for block in item.blocks:
+                if block.type == "tool_result":
+                    return False
+                if block.type == "tool_use":
+                    if block.id in seen or block.id in used or not _ID.match(block.id):
+                        return False
+                    seen.add(block.id)
+                    calls.append(block.id)
+            waiting = tuple(calls)
+            continue
+        if any(block.type == "tool_use" for block in item.blocks):
+            return False
+        results = tuple(block.id for block in item.blocks if block.type == "tool_result")
+        leading = tuple(block.id for block in item.blocks[: len(results)] if block.type == "tool_result")
+        if leading != waiting or results != waiting or (waiting and item.role != "user"):
+            return False
+        waiting = ()
+    return not waiting
+
+
+def _match(messages: tuple[Message, ...], used: tuple[str, ...]) -> _Answers:
+    results: dict[tuple[int, int], Block] = {}
+    ids: dict[tuple[int, int], str] = {}
+    seen: set[str] = set()
+    open_calls: dict[str, list[tuple[int, int]]] = {}
+    for position, item in enumerate(messages):
+        for index, block in enumerate(item.blocks):
+            if block.type == "tool_use" and item.role == "assistant":
+                identity = _fresh(block.id, seen, used)
+                seen.add(identity)
+                ids[position, index] = identity
+                open_calls.setdefault(block.id, []).append((position, index))
+            elif block.type == "tool_result" and item.role == "user" and open_calls.get(block.id):
+                places = open_calls[block.id]
+                newest = places[-1][0]
+                first = next(number for number, place in enumerate(places) if place[0] == newest)
+                place = places.pop(first)
+                results[place] = _with_id(block, ids[place])
+    return _Answers(results, ids)
+
+
+def _fresh(identity: str, seen: set[str], used: tuple[str, ...]) -> str:
+    if _ID.match(identity) and identity not in seen and identity not in used:
+        return identity
+    stem = _BAD.sub("_", identity)[:100] or "call"
+    number = 2
+    while f"{stem}-{number}" in seen or f"{stem}-{number}" in used:
+        number += 1
+    return f"{stem}-{number}"
+
+
+def _reply(item: Message, position: int, answers: _Answers) -> tuple[Message, tuple[Block, ...]]:
+    """Give a reply with good ids, and the results that must follow it."""
+    blocks: list[Block] = []
+    results: list[Block] = []
+    for index, block in enumerate(item.blocks):
+        if block.type == "tool_result":
+            continue
+        if block.type != "tool_use":
+            blocks.append(block)
+            continue
+        identity = answers.ids[position, index]
+        blocks.append(_with_id(block, identity))
+        found = answers.results.get((position, index))
+        results.append(found if found is not None else tool_result(identity, MISSING, is_error=True))
+    kept = tuple(blocks)
+    if kept == item.blocks:
+        return item, tuple(results)
+    return message(item.id, item.role, item.kind, kept, model=item.model, span=item.span), tuple(results)
+
+
+def _with_id(block: Block, identity: str) -> Block:
+    """Give a call or a result another id."""
+    if block.id == identity:
+        return block
+    key = "id" if block.type == "tool_use" else "tool_use_id"
+    value = json.loads(block.json)
+    value[key] = identity
+    return evolve(block, json=dumps(value), id=identity)
+
+
+def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Drop calls that the API runs itself and never answered, once something else than results follows them.
+
+    While nothing follows, such a call is pending and stays: the API goes on with it.
+    """
+    drop: set[str] = set()
+    pending: list[str] = []
+    for item in messages:
+        if item.role == "assistant":
+            for block in item.blocks:
+                if block.type in ("server_tool_use", "mcp_tool_use"):
+                    pending.append(block.id)
+                elif block.type.endswith("_tool_result") and block.id in pending:
+                    pending.remove(block.id)
+        elif pending and any(block.type != "tool_result" for block in item.blocks):
+            drop.update(pending)
+            pending = []
+    if not drop:
+        return messages
+    kept: list[Message] = []
+    for item in messages:
+        if item.role == "assistant" and any(block.id in drop for block in item.blocks):
+            blocks = tuple(
+                block for block in item.blocks if not (block.type in ("server_tool_use", "mcp_tool_use") and block.id in drop)
+            )
+            item = message(item.id, item.role, item.kind, blocks, model=item.model, span=item.span)
+            if not blocks:
+                continue
+        kept.append(item)
+    return tuple(kept)
