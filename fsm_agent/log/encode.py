@@ -57,12 +57,12 @@ class Encoders:
     def record(self, cls: type[Any]) -> Encoder:
         """Give the encoder of one class, as an object without a tag."""
         made = self._made.get(("record", cls)) or self._instead.get(cls)
-        return made or self._keep("record", cls, self._text_function(cls, "''", "'{' + t[1:] + '}'"))  # type: ignore[no-any-return]
+        return made or self._keep("record", cls, self._text_function(cls, "''", "'{' + t[1:] + '}'"))
 
     def tagged(self, cls: type[Any]) -> Encoder:
         """Give the encoder of one class, as a member of a union."""
         made = self._made.get(("tagged", cls))
-        return made or self._keep("tagged", cls, self._text_function(cls, repr(opening(cls)), "t + '}'"))
+        return made or self._keep("tagged", cls, self._text_function(cls, repr(opening(cls)), "t + '}'"))  # type: ignore[no-any-return]
 
     def pieces(self, cls: type[Any]) -> Callable[[Any], list[str]]:
         """Give a function that makes the texts of the fields one by one; joined they are the inside of the object.

@@ -1,0 +1,193 @@
+"""Digests that a replay compares: of a step's effects, of a state, of the transition table. All are SHA-256 in hex."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+from weakref import ref
+from zlib import crc32
+
+from ..core.effects import CallModel, Effect, Emit
+from ..core.messages import Message
+from ..core.outputs import Terminal
+from ..core.state import LoopState
+from ..core.table import Table
+from ..core.usage import ModelUsage
+from ..core.wire import Request
+from .codec import EFFECTS, OUTPUTS, SPARSE, encode_control
+from .encode import Encoders
+from .errors import CodecError
+from .shapes import fields_of, tag_of
+
+STATE_EVERY = 64
+"""Records between two state digests."""
+
+_known: dict[int, tuple[ref[Message], str]] = {}
+
+
+def _hash(text: str) -> str:
+    # A lone surrogate has no UTF-8; digests must exist for every text all the same.
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def message_digest(message: Message) -> str:
+    """Give the digest of one message. It is made once for each object, so a long history costs nothing again."""
+    key = id(message)
+    known = _known.get(key)
+    if known is not None and known[0]() is message:
+        return known[1]
+    digest = _hash(SPARSE.record(Message)(message))
+    _known[key] = (ref(message, lambda _: _known.pop(key, None)), digest)
+    return digest
+
+
+def _message(message: Message) -> str:
+    return f'"{message_digest(message)}"'
+
+
+def _request(request: Request) -> str:
+    return f'"{request.digest}"'
+
+
+_BRIEF = Encoders(instead={Message: _message, Request: _request})
+"""Messages and requests enter by their own digests: what was hashed once is not hashed again."""
+
+
+def _brief(effects: tuple[Effect, ...]) -> list[str]:
+    encoders = _BRIEF.choice(EFFECTS)
+    return [encoders[effect.__class__](effect) for effect in effects]
+
+
+def _guarded(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except (TypeError, KeyError, AttributeError) as error:
+        raise CodecError(f"the effects have no digest: {type(error).__name__} {error}") from error
+
+
+def effects_digest(effects: tuple[Effect, ...]) -> str:
+    """Give the digest of a step's effects, in order; empty if there are none.
+
+    The cost depends on the effects of this step, not on the length of the history.
+
+    Raises:
+        CodecError: if one of them is no effect.
+    """
+    if not effects:
+        return ""
+    return _hash("\n".join(_guarded(lambda: _brief(effects))))
+
+
+def sketch(effects: tuple[Effect, ...]) -> tuple[str, ...]:
+    """Give one line for each effect: its kind, and a CRC-32 of each field, so that a replay can name the one that differs.
+
+    A shown output is sketched by its own fields, under ``emit.<kind>``, a request by its parts; a field left out is ``-``.
+    """
+    return tuple(_guarded(lambda: [_sketch_one(effect) for effect in effects]))
+
+
+def _sketch_one(effect: Effect) -> str:
+    match effect:
+        case Emit():
+            name, pieces = f"emit.{tag_of(type(effect.output))}", _fields(OUTPUTS, effect.output)
+        case CallModel():
+            name = tag_of(CallModel)
+            pieces = [_BRIEF.pieces(CallModel)(effect)[0], *map(repr, _request_parts(effect.request))]
+        case _:
+            name, pieces = tag_of(type(effect)), _fields(EFFECTS, effect)
+    return " ".join([name, *[f"{crc32(piece.encode('utf-8', 'surrogatepass')):08x}" if piece else "-" for piece in pieces]])
+
+
+def _fields(known: tuple[type[Any], ...], value: Any) -> list[str]:
+    if type(value) not in known:
+        raise TypeError(f"{type(value).__name__} is not expected here")
+    return _BRIEF.pieces(type(value))(value)
+
+
+_REQUEST = ("model", "max_tokens", "head", "messages", "betas", "marks")
+"""What the digest of a request covers, in the order of the sketch."""
+
+
+def _request_parts(request: Request) -> tuple[object, ...]:
+    chain = request.messages[-1].chain if request.messages else ""
+    return (request.model, request.max_tokens, request.head, chain, request.betas, request.marks)
+
+
+def effect_text(effect: Effect) -> str:
+    """Give the text of an effect as its digest sees it: messages and requests by their digests."""
+    return str(_guarded(lambda: _brief((effect,))[0]))
+
+
+def sketch_fields(kind: str) -> tuple[str, ...]:
+    """Name the fields behind the marks of a sketch line of ``kind``, in order; empty for an unknown kind."""
+    if kind == tag_of(CallModel):
+        return ("id", *[f"request.{name}" for name in _REQUEST])
+    for cls in EFFECTS:
+        if tag_of(cls) == kind:
+            return tuple(field.name for field in fields_of(cls))
+    for cls in OUTPUTS:
+        if f"emit.{tag_of(cls)}" == kind:
+            return tuple(f"output.{field.name}" for field in fields_of(cls))
+    return ()
+
+
+class StateDigests:
+    """Digests of the successive states of one run; messages that stay in front are not chained again."""
+
+    def __init__(self) -> None:
+        """Start with an empty chain."""
+        self._messages: tuple[Message, ...] = ()
+        self._chain: list[str] = [""]
+
+    def of(self, state: LoopState) -> str:
+        """Give the digest of ``state``: its control, messages, usage and terminal."""
+        tail = [encode_control(state.control), self._chained(state.messages)]
+        tail += [SPARSE.record(ModelUsage)(usage) for usage in (*state.data.usage, *state.data.session_usage)]
+        if state.terminal is not None:
+            tail.append(SPARSE.record(Terminal)(state.terminal))
+        return _hash("\n".join(tail))
+
+    def _chained(self, messages: tuple[Message, ...]) -> str:
+        same = 0
+        for old, new in zip(self._messages, messages, strict=False):
+            if old is not new:
+                break
+            same += 1
+        del self._chain[same + 1 :]
+        for message in messages[same:]:
+            self._chain.append(_hash(self._chain[-1] + message_digest(message)))
+        self._messages = messages
+        return self._chain[-1]
+
+
+def state_digest(state: LoopState) -> str:
+    """Give the digest of one state."""
+    return StateDigests().of(state)
+
+
+def table_text(table: Table) -> str:
+    """Give the canonical text of a table: everything that decides a step or shows in one, no explanations."""
+    lines: list[str] = []
+    for row in table.rows:
+        guard = "" if row.guard is None else " ".join((row.guard.name, *row.guard.earlier))
+        reason = "" if row.reason is None else row.reason.value
+        causes = " ".join(cause.value for cause in row.causes)
+        words = (row.name, row.source, row.event, guard, row.target, row.move.name, row.kind, reason, causes)
+        lines.append("\t".join(("row", *words)))
+    lines += ["\t".join(("ignore", cell.name, cell.source, cell.event)) for cell in table.ignores]
+    # The words of a refusal are part of a step, those of an ignore are not.
+    lines += ["\t".join(("reject", cell.name, cell.source, cell.event, cell.because)) for cell in table.rejects]
+    return "\n".join(lines) + "\n"
+
+
+def table_digest(table: Table | None = None) -> str:
+    """Give the digest of a transition table, by default the one that ``step`` uses."""
+    return _hash(table_text(_declared() if table is None else table))
+
+
+def _declared() -> Table:
+    # Only who writes or replays a log needs the rows; the codec alone stays light.
+    from ..core.rows import TABLE
+
+    return TABLE

@@ -1,0 +1,153 @@
+"""The file format, version 1: JSON lines, each framed by its own CRC-32 and a chained SHA-256.
+
+A line is ``{"crc":"8 hex digits","at":milliseconds,CORE,"chain":"64 hex digits"}``. The CRC covers everything behind
+it, so each line can be judged alone: a torn tail is told from damage inside. The chain is SHA-256 over the chain of
+the line before, the file's salt and CORE: a line cut out, moved or taken from another log is noticed. The wall time
+``at`` stands outside the chain, since two recordings of one run differ in nothing else.
+
+The first line is the header (sequence number 0), then come records from 1 on, and at last, if the run reached its
+terminal, the end. Later major versions keep the framing of the header, so that every version can say what it reads.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from zlib import crc32
+
+from attrs import frozen
+
+from ..core.config import LoopConfig
+from ..core.events import Event
+from ..core.outputs import Terminal
+from ..core.state import LoopState, Rejection
+
+MAGIC = "fsm_agent log"
+MAJOR = 1
+MINOR = 0
+
+START = b'{"crc":"'
+_BODY = 18
+"""Offset of what the CRC covers: behind the start, eight digits, a quote and a comma."""
+_CORE = _BODY + len('"at":')
+_TAIL = len(',"chain":"') + 64 + len('"}\n')
+
+
+@frozen
+class Parent:
+    """Where a log continues from.
+
+    Attributes:
+        log: file name of the other log, beside this one.
+        seq: the last of its records that counts.
+        chain: chain of that record.
+    """
+
+    log: str
+    seq: int
+    chain: str
+
+
+@frozen
+class Header:
+    """The first line of a log.
+
+    Attributes:
+        magic: says that it is a log.
+        major: format version; a reader refuses a greater one.
+        minor: a reader passes over the fields that a greater one added.
+        package: version of the package that wrote it.
+        table: digest of the transition table.
+        session: session id.
+        run: run id.
+        salt: random hex digits of this file.
+        config: the configuration.
+        state: the state before the first record.
+        parent: the log that this one continues, None for a log of its own.
+        caller: for a sub-agent, the id of the effect of the run that started it.
+    """
+
+    magic: str
+    major: int
+    minor: int
+    package: str
+    table: str
+    session: str
+    run: str
+    salt: str
+    config: LoopConfig
+    state: LoopState
+    parent: Parent | None = None
+    caller: str = ""
+
+
+@frozen
+class Record:
+    """One step.
+
+    Attributes:
+        seq: sequence number, from 1.
+        at: wall time in milliseconds since 1970, outside all digests.
+        event: what happened.
+        taken: names of the rows taken.
+        rejected: why the event was refused, None if it was not.
+        effects: digest of the effects, empty if there were none.
+        sketch: one line for each effect, to name what differs.
+        state: digest of the state behind this step, empty for most records.
+        chain: SHA-256 that names the log up to here.
+    """
+
+    seq: int
+    at: int
+    event: Event
+    taken: tuple[str, ...]
+    rejected: Rejection | None
+    effects: str
+    sketch: tuple[str, ...]
+    state: str
+    chain: str
+
+
+@frozen
+class End:
+    """The closing record of a run that reached its terminal.
+
+    Attributes:
+        seq: sequence number.
+        at: wall time in milliseconds since 1970.
+        terminal: how the run ended.
+        state: digest of the last state.
+    """
+
+    seq: int
+    at: int
+    terminal: Terminal
+    state: str
+
+
+def seal(core: bytes, at: int, previous: bytes, salt: bytes) -> tuple[bytes, bytes]:
+    """Frame one line.
+
+    Args:
+        core: the line's own fields, without braces.
+        at: wall time in milliseconds since 1970.
+        previous: chain of the line before, empty for the header.
+        salt: the file's salt.
+
+    Returns:
+        The line with its newline, and its chain.
+    """
+    chain = sha256(previous + salt + core).hexdigest().encode()
+    body = b'"at":%d,%b,"chain":"%b"}' % (at, core, chain)
+    return b'%b%08x",%b\n' % (START, crc32(body), body), chain
+
+
+def is_whole(line: bytes) -> bool:
+    """Say whether a line with its newline is framed and its CRC is right."""
+    return line[:8] == START and line[16:_BODY] == b'",' and b"%08x" % crc32(line[_BODY:-1]) == line[8:16]
+
+
+def chain_of(line: bytes, previous: bytes, salt: bytes) -> bytes | None:
+    """Give the chain of a whole line, or None if it does not continue ``previous``."""
+    core = line[line.find(b",", _CORE) + 1 : -_TAIL]
+    chain = sha256(previous + salt + core).hexdigest().encode()
+    return chain if line[-67:-3] == chain else None

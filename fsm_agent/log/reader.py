@@ -1,0 +1,204 @@
+"""The reader of a log: verifies line by line, tells a torn tail from damage inside, keeps nothing in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from ..core.outputs import Terminal
+from ..core.state import Rejection
+from .codec import EVENTS, LENIENT, STRICT, decode_value
+from .decode import Decoders
+from .errors import CodecError, LogDamaged, LogUnreadable
+from .format import MAGIC, MAJOR, MINOR, START, End, Header, Record, chain_of, is_whole
+
+_RECORD_KEYS = frozenset(("crc", "at", "seq", "event", "taken", "rejected", "effects", "sketch", "state", "chain"))
+_END_KEYS = frozenset(("crc", "at", "seq", "end", "chain"))
+
+
+@frozen
+class Tail:
+    """How a log ends.
+
+    Attributes:
+        records: whole records, header and end not counted.
+        torn: the last line was cut off while it was written; its effects were never performed.
+        offset: where the whole part ends, in bytes from the start.
+        end: the closing record, None if the run has none (it is on, or its process died).
+        chain: chain of the last whole line, in hex.
+    """
+
+    records: int
+    torn: bool
+    offset: int
+    end: End | None
+    chain: str
+
+
+class LogFile:
+    """One log, opened for reading. Each iteration over :meth:`records` reads the file anew.
+
+    Attributes:
+        path: the file.
+        header: its header.
+        created: when it was made, in milliseconds since 1970.
+    """
+
+    def __init__(self, path: Path, header: Header, created: int, first: bytes) -> None:
+        """Use :func:`read_log`."""
+        self.path = path
+        self.header = header
+        self.created = created
+        self._first = first
+        self._tail: Tail | None = None
+        self._decoders: Decoders = LENIENT if header.minor > MINOR else STRICT
+
+    def records(self) -> Iterator[Record]:
+        """Read, verify and give the records in order.
+
+        Raises:
+            LogDamaged: at the first line that is not what was written; a torn tail is no error (see :attr:`tail`).
+            OSError: if the file cannot be read.
+        """
+        salt = self.header.salt.encode()
+        chain = chain_of(self._first, b"", salt) or b""
+        event_of = self._decoders.choice(EVENTS)
+        seq, offset, end, torn = 0, 0, None, False
+        with self.path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    self._check_torn(seq, line)
+                    torn = True
+                    break
+                if seq == 0 and line != self._first:
+                    raise LogDamaged(self.path, 0, "changed while the log was read")
+                if seq:
+                    chain = self._verify(seq, line, chain, salt, end)
+                    value = self._parse(seq, line)
+                    if "end" in value:
+                        end = self._end(seq, value)
+                    else:
+                        yield self._record(seq, value, event_of, chain)
+                seq += 1
+                offset += len(line)
+        self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())
+
+    @property
+    def tail(self) -> Tail:
+        """How the log ends, as of the last whole reading; reads the log if it was not read to its end yet.
+
+        Raises:
+            LogDamaged: as :meth:`records`.
+        """
+        if self._tail is None:
+            for _ in self.records():
+                pass
+        assert self._tail is not None
+        return self._tail
+
+    def _check_torn(self, seq: int, rest: bytes) -> None:
+        """A line without its newline is torn, unless all of it is there and only the newline was changed."""
+        if is_whole(rest):
+            raise LogDamaged(self.path, seq, "has lost the end of its line")
+
+    def _verify(self, seq: int, line: bytes, chain: bytes, salt: bytes, end: End | None) -> bytes:
+        if not is_whole(line):
+            raise LogDamaged(self.path, seq, "is damaged: its checksum does not match")
+        if end is not None:
+            raise LogDamaged(self.path, seq, "stands behind the end of the run")
+        found = chain_of(line, chain, salt)
+        if found is None:
+            raise LogDamaged(self.path, seq, "does not continue the one before it: a record was removed, moved or replaced")
+        return found
+
+    def _parse(self, seq: int, line: bytes) -> dict[str, Any]:
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise LogDamaged(self.path, seq, f"is no JSON: {error}") from error
+        found = value.get("seq")
+        if found != seq:
+            raise LogDamaged(self.path, seq, f"has the number {found}")
+        if self._decoders is STRICT:
+            unknown = value.keys() - (_END_KEYS if "end" in value else _RECORD_KEYS)
+            if unknown:
+                raise LogDamaged(self.path, seq, f"has unknown fields: {', '.join(sorted(unknown))}")
+        return value  # type: ignore[no-any-return]
+
+    def _record(self, seq: int, value: dict[str, Any], event_of: Any, chain: bytes) -> Record:
+        try:
+            rejected = value.get("rejected")
+            return Record(
+                seq,
+                value["at"],
+                event_of(value["event"]),
+                tuple(value.get("taken", ())),
+                None if rejected is None else self._decoders.record(Rejection)(rejected),
+                value.get("effects", ""),
+                tuple(value.get("sketch", ())),
+                value.get("state", ""),
+                chain.decode(),
+            )
+        except (CodecError, KeyError) as error:
+            raise LogDamaged(self.path, seq, f"cannot be read: {error}") from error
+
+    def _end(self, seq: int, value: dict[str, Any]) -> End:
+        try:
+            terminal = self._decoders.record(Terminal)(value["end"]["terminal"])
+            return End(seq, value["at"], terminal, value["end"]["state"])
+        except (CodecError, KeyError, TypeError) as error:
+            raise LogDamaged(self.path, seq, f"cannot be read: {error}") from error
+
+
+def read_log(path: str | os.PathLike[str]) -> LogFile:
+    """Open a log and read its header.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The log; its records are read by iterating over them.
+
+    Raises:
+        LogUnreadable: if the file is empty, no log, cut within its header, or of a newer format.
+        LogDamaged: if the header is damaged (sequence number 0).
+        OSError: if the file cannot be read.
+    """
+    place = Path(path)
+    with place.open("rb") as file:
+        first = file.readline()
+    if not first:
+        raise LogUnreadable(path, "the file is empty")
+    if not first.startswith(START) and f'"magic":"{MAGIC}"'.encode() not in first:
+        raise LogUnreadable(path, "this is not a log of fsm_agent")
+    if not first.endswith(b"\n"):
+        if is_whole(first):
+            raise LogDamaged(path, 0, "has lost the end of its line")
+        raise LogUnreadable(path, "the log was cut off within its header, so it holds no record")
+    if not is_whole(first):
+        raise LogDamaged(path, 0, "is damaged: its checksum does not match")
+    header, created = _header(path, json.loads(first))
+    if chain_of(first, b"", header.salt.encode()) is None:
+        raise LogDamaged(path, 0, "is damaged: its digest does not match")
+    return LogFile(place, header, created, first)
+
+
+def _header(path: str | os.PathLike[str], value: Any) -> tuple[Header, int]:
+    if not isinstance(value, dict) or value.get("magic") != MAGIC:
+        raise LogUnreadable(path, "this is not a log of fsm_agent")
+    major = value.get("major")
+    if not isinstance(major, int) or major > MAJOR:
+        writer = value.get("package")
+        raise LogUnreadable(path, f"format {major}, written by fsm_agent {writer}, is newer than {MAJOR}: upgrade fsm_agent")
+    minor = value.get("minor")
+    decoders = LENIENT if isinstance(minor, int) and minor > MINOR else STRICT
+    fields = {key: part for key, part in value.items() if key not in ("crc", "at", "chain")}
+    try:
+        return decode_value(decoders.record(Header), fields), value["at"]
+    except (CodecError, KeyError) as error:
+        raise LogDamaged(path, 0, f"cannot be read: {error}") from error
