@@ -7,16 +7,7 @@ from typing import Any
 
 from ..core.events import EventKind, Outcome
 from ..core.phases import CAUSES, Cause, CompactKind, ContinueReason, Phase, TerminalReason
-from .format import (
-    Background,
-    Expect,
-    HookSpec,
-    HookWord,
-    ToolResultSpec,
-    ToolSpec,
-    UserSpec,
-    UserWord,
-)
+from .format import Background, Expect, HookSpec, HookWord, ToolResultSpec, ToolSpec, UserSpec, UserWord
 from .reading import Fields, fail, need_choice, need_list, need_mapping, need_text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from ..core.failures import ErrorKind, ModelFailure
-from .format import Failing
+from .answers import Failing
 
 
 @frozen

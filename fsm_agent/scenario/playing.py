@@ -11,64 +11,31 @@ from hashlib import sha256
 
 from attrs import frozen
 
-from ..core.blocks import Block, dumps, read_block, text_block, tool_result
+from ..core.blocks import dumps, read_block
 from ..core.config import LoopConfig
 from ..core.events import (
-    AttachmentsGathered,
     BlockCompleted,
-    CollapseFailed,
-    CollapseStaged,
-    CompactionFailed,
-    CompactionFinished,
-    Outcome,
     RunStarted,
-    StopHooksFinished,
     StreamCompleted,
     StreamFailed,
     StreamStarted,
-    ToolFinished,
     ToolTraits,
     ToolUse,
 )
-from ..core.failures import ErrorKind, ModelFailure
+from ..core.failures import ErrorKind
 from ..core.messages import Message, MessageKind, message
 from ..core.usage import ModelUsage
 from ..runtime.strict_json import parse_input
+from .answering import no_answer
+from .answers import Ending, Item, OtherItem, Reply, Settle, TextItem, ThinkingItem, ToolItem
 from .faults import failure_of
-from .format import (
-    Ending,
-    HookSpec,
-    HookWord,
-    Item,
-    OtherItem,
-    Reply,
-    Scenario,
-    Settle,
-    SummarySpec,
-    SummaryWord,
-    TextItem,
-    ThinkingItem,
-    ToolItem,
-    ToolResultSpec,
-    ToolSpec,
-)
-
-FILLER = "filler words of no meaning "
-"""Plain words that make a text long."""
+from .format import Scenario, ToolSpec
 
 Traits = Callable[[str, str | None], ToolTraits]
 
 
 class ScenarioCrash(RuntimeError):
     """An exception that a scenario asks for."""
-
-
-def filled(text: str, chars: int) -> str:
-    """Lengthen ``text`` to ``chars`` characters with plain words."""
-    missing = chars - len(text)
-    if missing <= 0:
-        return text
-    return text + "\n" + (FILLER * (missing // len(FILLER) + 1))[: missing - 1]
 
 
 def prompt_message(scenario: Scenario, run_id: str) -> Message:
@@ -241,90 +208,3 @@ def _unresolved(reply: Reply) -> bool:
 def exhausted(effect_id: str, what: str, count: int) -> StreamFailed:
     """Answer a call for which the scenario has no reply."""
     return StreamFailed(id=effect_id, failure=no_answer(what, count))
-
-
-def no_answer(what: str, count: int) -> ModelFailure:
-    """Say that the scenario has run out of answers."""
-    return ModelFailure(kind=ErrorKind.ENGINE_ERROR, message=f"the scenario has {count} {what}, and one more was asked for")
-
-
-def result_spec(spec: ToolSpec, number: int) -> ToolResultSpec:
-    """Give the result of the ``number``-th call (from 0) of a tool; the last one repeats."""
-    return spec.results[min(number, len(spec.results) - 1)]
-
-
-def tool_finished(effect_id: str, tool_use_id: str, spec: ToolSpec | None, number: int) -> ToolFinished:
-    """Give the end of one call."""
-    if spec is None or spec.denied:
-        text = "no such tool" if spec is None else "denied by the scenario"
-        outcome, stop = Outcome.ERROR, spec.stop if spec is not None else None
-    else:
-        result = result_spec(spec, number)
-        text, outcome, stop = filled(result.text, result.chars), result.outcome, spec.stop
-    block = tool_result(tool_use_id, text, is_error=outcome is not Outcome.OK)
-    return ToolFinished(id=effect_id, outcome=outcome, result=block, digest=sha256(text.encode()).hexdigest(), stop=stop)
-
-
-def hooks_finished(effect_id: str, hook: HookSpec | None) -> StopHooksFinished:
-    """Give the answer of the stop hooks; None stands for a list that is used up: they pass."""
-    if hook is None or hook.word in (HookWord.PASS, HookWord.HANG):
-        return StopHooksFinished(id=effect_id)
-    if hook.word is HookWord.BLOCK:
-        return StopHooksFinished(id=effect_id, blocking=(hook.text,))
-    if hook.word is HookWord.PREVENT:
-        return StopHooksFinished(id=effect_id, prevented=hook.text, prevented_cause=hook.cause)
-    return StopHooksFinished(id=effect_id, warnings=("stop hook crashed",))
-
-
-def attachment_messages(text: str, effect_id: str) -> tuple[Message, ...]:
-    """Make the message of an attachment, none for an empty text."""
-    if not text:
-        return ()
-    return (message(f"{effect_id}/message", "user", MessageKind.ATTACHMENT, (text_block(text),)),)
-
-
-def attachments_gathered(effect_id: str, texts: tuple[str, ...], number: int) -> AttachmentsGathered:
-    """Give the attachments of the ``number``-th round (from 0)."""
-    text = texts[number] if number < len(texts) else ""
-    return AttachmentsGathered(id=effect_id, messages=attachment_messages(text, effect_id))
-
-
-def summary_blocks(spec: SummarySpec) -> tuple[Block, ...]:
-    """Give the blocks of the summariser's reply."""
-    if spec.word in (SummaryWord.EMPTY, SummaryWord.REFUSED):
-        return ()
-    return (text_block(filled(spec.text, spec.chars)),)
-
-
-def summary_stop(spec: SummarySpec) -> str:
-    """Give the stop reason of the summariser's reply."""
-    return {SummaryWord.CUT: "max_tokens", SummaryWord.REFUSED: "refusal"}.get(spec.word, "end_turn")
-
-
-def compaction_answer(
-    effect_id: str, messages: int, specs: tuple[SummarySpec, ...], number: int
-) -> CompactionFinished | CompactionFailed:
-    """Give the answer to the ``number``-th compaction (from 0)."""
-    if number >= len(specs):
-        return CompactionFailed(id=effect_id, failure=no_answer("compactor replies", len(specs)))
-    spec = specs[number]
-    if spec.failure is not None:
-        return CompactionFailed(id=effect_id, failure=failure_of(spec.failure))
-    return CompactionFinished(id=effect_id, summary=summary_blocks(spec), stop_reason=summary_stop(spec), summarised=messages)
-
-
-def collapse_answer(effect_id: str, specs: tuple[SummarySpec, ...], number: int) -> CollapseStaged | CollapseFailed:
-    """Give the answer to the ``number``-th collapse (from 0)."""
-    if number >= len(specs):
-        return CollapseFailed(id=effect_id, failure=no_answer("collapse replies", len(specs)))
-    spec = specs[number]
-    if spec.failure is not None:
-        return CollapseFailed(id=effect_id, failure=failure_of(spec.failure))
-    if spec.word is not SummaryWord.SUMMARY:
-        return CollapseFailed(id=effect_id, failure=ModelFailure(kind=ErrorKind.ENGINE_ERROR, message=f"summary {spec.word}"))
-    return CollapseStaged(id=effect_id, summary=text_block(filled(spec.text, spec.chars)))
-
-
-def input_digest(input_json: str) -> str:
-    """Give the digest of the input that runs."""
-    return sha256(input_json.encode()).hexdigest()

@@ -6,19 +6,7 @@ from typing import Any
 
 from ..core.blocks import dumps
 from ..core.failures import ErrorKind
-from .format import (
-    Ending,
-    Failing,
-    Item,
-    OtherItem,
-    Reply,
-    Settle,
-    SummarySpec,
-    SummaryWord,
-    TextItem,
-    ThinkingItem,
-    ToolItem,
-)
+from .answers import Ending, Failing, Item, OtherItem, Reply, Settle, SummarySpec, SummaryWord, TextItem, ThinkingItem, ToolItem
 from .reading import Fields, fail, need_choice, need_list, need_mapping, need_text
 
 
@@ -110,6 +98,8 @@ def read_reply(value: Any, place: str) -> tuple[Reply, int]:
     hangs = fields.flag("hangs")
     if failure is not None and hangs:
         raise fail(place, "give 'fails' or 'hangs', not both")
+    if failure is not None and failure.retry_after_ms is not None and "blocks" in fields:
+        raise fail(fields.at("fails"), "retry_after_ms is a header, which an error inside a stream lacks; leave out 'blocks'")
     if (failure is not None or hangs) and "stop_reason" in fields:
         raise fail(place, "a reply that fails or hangs has no stop_reason")
     calls = any(isinstance(item, ToolItem) for item in items)

@@ -27,14 +27,12 @@ from ..core.effects import (
     SummarizeToolUse,
 )
 from ..core.events import (
-    EVENT_KINDS,
     AttachmentsGathered,
     BlockCompleted,
     CollapseFailed,
     CollapseStaged,
     CompactionFailed,
     CompactionFinished,
-    Event,
     Outcome,
     PrefetchFinished,
     StopHooksFinished,
@@ -45,25 +43,19 @@ from ..core.events import (
 )
 from ..core.failures import ErrorKind
 from ..core.outputs import TextDelta, ThinkingDelta
-from ..core.state import LoopState, Step
 from ..runtime.ports import Deps, ModelItem, Recorder, ToolPorts
-from .format import HookWord, Reply, Scenario, SummarySpec, SummaryWord
-from .playing import (
-    Pause,
-    ScenarioCrash,
+from .answering import (
     attachment_messages,
     attachments_gathered,
     collapse_answer,
     compaction_answer,
-    exhausted,
     hooks_finished,
     input_digest,
-    scripted_traits,
-    stream_of,
     tool_finished,
-    traits_of,
 )
-from .user import UserAction, UserScript
+from .answers import Reply, SummarySpec, SummaryWord
+from .format import HookWord, Scenario
+from .playing import Pause, ScenarioCrash, exhausted, scripted_traits, stream_of, traits_of
 
 TICK = 0.01
 """Seconds between two looks at whether everything beside the stream has settled."""
@@ -263,36 +255,6 @@ async def _wait_for(specs: tuple[SummarySpec, ...], number: int) -> None:
         if spec.word is SummaryWord.HANG:
             await anyio.sleep_forever()
         await _sleep(spec.duration_ms)
-
-
-class UserRecorder:
-    """Stands in front of a recorder and acts as the scenario's user, right after the step that is named.
-
-    Attributes:
-        taken: names of the rows taken so far.
-        steps: every event with its step.
-    """
-
-    def __init__(self, scenario: Scenario, act: Callable[[UserAction], None], inner: Recorder | None = None) -> None:
-        self._script = UserScript(scenario.user)
-        self._act = act
-        self._inner = inner
-        self.taken: list[str] = []
-        self.steps: list[tuple[Event, Step]] = []
-
-    def append(self, event: Event, step: Step, *, sync: bool) -> None:
-        """Record one step, then let the user act."""
-        if self._inner is not None:
-            self._inner.append(event, step, sync=sync)
-        self.taken.extend(step.taken)
-        self.steps.append((event, step))
-        for action in self._script.after(EVENT_KINDS[type(event)], step.state.phase):
-            self._act(action)
-
-    def close(self, state: LoopState) -> None:
-        """Close the recorder behind it."""
-        if self._inner is not None:
-            self._inner.close(state)
 
 
 def scripted_deps(scenario: Scenario, recorder: Recorder | None = None) -> Deps:

@@ -7,13 +7,12 @@ from typing import Any, assert_never
 
 from ..core.failures import ErrorKind
 from ..runtime.compactor import COLLAPSE_SYSTEM, SUMMARY_SYSTEM
-from ..scenario.faults import look_of, words_of
-from ..scenario.format import (
+from ..scenario.answering import filled
+from ..scenario.answers import (
     Ending,
     Failing,
     Item,
     OtherItem,
-    Scenario,
     Settle,
     SummarySpec,
     SummaryWord,
@@ -21,8 +20,10 @@ from ..scenario.format import (
     ThinkingItem,
     ToolItem,
 )
-from ..scenario.format import Reply as Scripted
-from ..scenario.playing import call_id, edits_of, filled
+from ..scenario.answers import Reply as Scripted
+from ..scenario.faults import look_of, words_of
+from ..scenario.format import Scenario
+from ..scenario.playing import call_id, edits_of
 from . import frames
 from .replies import (
     BareEof,

@@ -9,7 +9,7 @@ import pytest
 from fsm_agent.core.config import Microcompact
 from fsm_agent.core.failures import ErrorKind
 from fsm_agent.scenario import ScenarioError, catalog, load, loads
-from fsm_agent.scenario.format import Ending, Settle, TextItem, ToolItem
+from fsm_agent.scenario.answers import Ending, Settle, TextItem, ToolItem
 
 BASE = "title: A test.\nexpect: {reason: completed, cause: end_turn}\nprompt: Go.\n"
 
@@ -31,7 +31,7 @@ replies:
   - fails: overloaded
     times: 2
   - blocks: []
-    fails: {kind: rate_limited, retry_after_ms: 5}
+    fails: {kind: prompt_too_long, over_tokens: 5}
 """
     replies = loads(BASE + text).replies
     assert replies[0].items == (TextItem("Hello."),)
@@ -41,7 +41,7 @@ replies:
     assert [reply.streamed for reply in replies[2:]] == [False, False, True]
     assert all(reply.ending is Ending.FAILS for reply in replies[2:])
     assert replies[4].failure is not None
-    assert replies[4].failure.kind is ErrorKind.RATE_LIMITED
+    assert replies[4].failure.kind is ErrorKind.PROMPT_TOO_LONG
 
 
 def test_settings_are_typed() -> None:
@@ -74,6 +74,7 @@ def test_values_are_filled_in() -> None:
         ("replies: [{blocks: [], fails: overlaoded}]\n", "did you mean 'overloaded'?"),
         ("replies: [{blocks: [], fails: overloaded, hangs: true}]\n", "'fails' or 'hangs', not both"),
         ("replies: [{blocks: [], fails: overloaded, stop_reason: x}]\n", "has no stop_reason"),
+        ("replies: [{blocks: [], fails: {kind: rate_limited, retry_after_ms: 5}}]\n", "retry_after_ms is a header"),
         ("replies: {}\n", "replies: must be a list"),
         ("replies: [{times: 0}]\n", "replies[0].times: must be a whole number of at least 1"),
         ("config: {max_turn: 3}\n", "config: unknown setting 'max_turn'; did you mean 'max_turns'?"),
