@@ -62,7 +62,7 @@ def _brief(effects: tuple[Effect, ...]) -> list[str]:
 def _guarded(make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except (TypeError, KeyError, AttributeError) as error:
+    except (TypeError, KeyError, AttributeError, UnicodeError) as error:
         raise CodecError(f"the effects have no digest: {type(error).__name__} {error}") from error
 
 

@@ -17,6 +17,7 @@ from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
 from .format import MAGIC, MAJOR, MINOR, START, End, Header, Record, chain_of, is_whole
 
+_JSON = json.JSONDecoder()
 _RECORD_KEYS = frozenset(("crc", "at", "seq", "event", "taken", "rejected", "effects", "sketch", "state", "chain"))
 _END_KEYS = frozenset(("crc", "at", "seq", "end", "chain"))
 
@@ -118,16 +119,14 @@ class LogFile:
 
     def _parse(self, seq: int, line: bytes) -> dict[str, Any]:
         try:
-            value = json.loads(line)
+            value, _ = _JSON.raw_decode(line.decode())
         except ValueError as error:
             raise LogDamaged(self.path, seq, f"is no JSON: {error}") from error
-        found = value.get("seq")
-        if found != seq:
-            raise LogDamaged(self.path, seq, f"has the number {found}")
-        if self._decoders is STRICT:
-            unknown = value.keys() - (_END_KEYS if "end" in value else _RECORD_KEYS)
-            if unknown:
-                raise LogDamaged(self.path, seq, f"has unknown fields: {', '.join(sorted(unknown))}")
+        if value.get("seq") != seq:
+            raise LogDamaged(self.path, seq, f"has the number {value.get('seq')}")
+        known = _END_KEYS if "end" in value else _RECORD_KEYS
+        if not known.issuperset(value) and self._decoders is STRICT:
+            raise LogDamaged(self.path, seq, f"has unknown fields: {', '.join(sorted(value.keys() - known))}")
         return value  # type: ignore[no-any-return]
 
     def _record(self, seq: int, value: dict[str, Any], event_of: Any, chain: bytes) -> Record:
