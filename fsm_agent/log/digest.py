@@ -14,7 +14,7 @@ from ..core.outputs import Terminal
 from ..core.state import LoopState
 from ..core.table import Table
 from ..core.usage import ModelUsage
-from ..core.wire import Request
+from ..core.wire import CHAIN_START, Request
 from .codec import EFFECTS, OUTPUTS, SPARSE, encode_control
 from .encode import Encoders
 from .errors import CodecError
@@ -90,28 +90,31 @@ def sketch(effects: tuple[Effect, ...]) -> tuple[str, ...]:
 def _sketch_one(effect: Effect) -> str:
     match effect:
         case Emit():
-            name, pieces = f"emit.{tag_of(type(effect.output))}", _fields(OUTPUTS, effect.output)
+            name, marks = f"emit.{tag_of(type(effect.output))}", _marks(OUTPUTS, effect.output)
         case CallModel():
-            name = tag_of(CallModel)
-            pieces = [_BRIEF.pieces(CallModel)(effect)[0], *map(repr, _request_parts(effect.request))]
+            name, marks = tag_of(CallModel), [f"{crc32(part):08x}" for part in _call_parts(effect)]
         case _:
-            name, pieces = tag_of(type(effect)), _fields(EFFECTS, effect)
-    return " ".join([name, *[f"{crc32(piece.encode('utf-8', 'surrogatepass')):08x}" if piece else "-" for piece in pieces]])
+            name, marks = tag_of(type(effect)), _marks(EFFECTS, effect)
+    return " ".join([name, *marks])
 
 
-def _fields(known: tuple[type[Any], ...], value: Any) -> list[str]:
+def _marks(known: tuple[type[Any], ...], value: Any) -> list[str]:
     if type(value) not in known:
         raise TypeError(f"{type(value).__name__} is not expected here")
-    return _BRIEF.pieces(type(value))(value)
+    pieces = _BRIEF.pieces(type(value))(value)
+    return [f"{crc32(piece.encode('utf-8', 'surrogatepass')):08x}" if piece else "-" for piece in pieces]
 
 
-_REQUEST = ("model", "max_tokens", "head", "messages", "betas", "marks")
-"""What the digest of a request covers, in the order of the sketch."""
+_CALL_FIELDS = ("id", *[f"request.{name}" for name in ("model", "max_tokens", "head", "messages", "betas", "marks")])
+"""The marks of a call: what the digest of its request covers, part by part."""
 
 
-def _request_parts(request: Request) -> tuple[object, ...]:
-    chain = request.messages[-1].chain if request.messages else ""
-    return (request.model, request.max_tokens, request.head, chain, request.betas, request.marks)
+def _call_parts(effect: CallModel) -> tuple[bytes, ...]:
+    request = effect.request
+    chain = request.messages[-1].chain if request.messages else CHAIN_START
+    texts = (effect.id, request.model, str(request.max_tokens), chain, ",".join(request.betas), str(request.marks))
+    call, model, limit, chained, betas, marks = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return call, model, limit, request.head, chained, betas, marks
 
 
 def effect_text(effect: Effect) -> str:
@@ -122,7 +125,7 @@ def effect_text(effect: Effect) -> str:
 def sketch_fields(kind: str) -> tuple[str, ...]:
     """Name the fields behind the marks of a sketch line of ``kind``, in order; empty for an unknown kind."""
     if kind == tag_of(CallModel):
-        return ("id", *[f"request.{name}" for name in _REQUEST])
+        return _CALL_FIELDS
     for cls in EFFECTS:
         if tag_of(cls) == kind:
             return tuple(field.name for field in fields_of(cls))
