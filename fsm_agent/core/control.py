@@ -145,7 +145,6 @@ class Tools:
         yielded: how many results were emitted, from the front.
         stopped: a hook stops the run after this round.
         failed: id of the call whose failure cancelled its batch, or empty.
-        barrier: early start has ended: a block came that may not start while the model streams.
         after_stream: the reply is complete, so every call may start.
     """
 
@@ -153,7 +152,6 @@ class Tools:
     yielded: int = 0
     stopped: bool = False
     failed: str = ""
-    barrier: bool = False
     after_stream: bool = False
 
 

@@ -42,6 +42,8 @@ class ErrorKind(StrEnum):
     MODEL_NOT_FOUND = "model_not_found"
     FALLBACK_REQUESTED = "fallback_requested"
     """The provider asks for another model."""
+    MAX_OUTPUT_TOKENS = "max_output_tokens"
+    """A reply cut by the output limit, when no recovery is left."""
     ENGINE_ERROR = "engine_error"
     """A fault of ours: an exception that nothing above names."""
 

@@ -51,6 +51,8 @@ class Iteration:
         calls: data of the calls, beside ``control.tools.calls``.
         failure: the error withheld or remembered, in full.
         emitted: ids emitted for the reply in flight, for tombstones.
+        unclosed: positions of blocks that the stream never closed.
+        reply: the assistant message kept of the reply, None while nothing is kept.
         details: JSON text of the reply's ``stop_details``.
         words: words of hooks that block, prevent or stop.
     """
@@ -61,6 +63,8 @@ class Iteration:
     calls: tuple[CallData, ...] = ()
     failure: ModelFailure | None = None
     emitted: tuple[str, ...] = ()
+    unclosed: tuple[int, ...] = ()
+    reply: Message | None = None
     details: str = ""
     words: tuple[str, ...] = ()
 
@@ -96,6 +100,7 @@ class Data:
         usage: of this run, by model.
         session_usage: of the session before this run, by model.
         terminal: how the run ended, None before.
+        call_ids: ids of the calls in the working list, each between newlines: membership is one search.
     """
 
     messages: tuple[Message, ...]
@@ -105,6 +110,7 @@ class Data:
     usage: tuple[ModelUsage, ...]
     session_usage: tuple[ModelUsage, ...]
     terminal: Terminal | None
+    call_ids: str = "\n"
 
 
 @frozen
@@ -207,6 +213,11 @@ class Step:
     rejected: Rejection | None = None
 
 
+def call_ids(messages: tuple[Message, ...]) -> str:
+    """Join the ids of all calls in ``messages``, each between newlines."""
+    return "\n" + "".join(block.id + "\n" for item in messages if item.role == "assistant" for block in item.calls)
+
+
 def initial(config: LoopConfig, messages: tuple[Message, ...] = ()) -> LoopState:
     """Give the state before the first run of a session; ``messages`` is a history to go on from."""
     control = Control(
@@ -231,5 +242,6 @@ def initial(config: LoopConfig, messages: tuple[Message, ...] = ()) -> LoopState
         usage=(),
         session_usage=(),
         terminal=None,
+        call_ids=call_ids(messages),
     )
     return LoopState(control=control, data=data)

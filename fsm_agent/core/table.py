@@ -94,6 +94,15 @@ class Reject:
 
 
 @frozen
+class Entry:
+    """What is done each time a phase is entered, before its rows are looked at."""
+
+    phase: Phase
+    move: Move
+    text: str
+
+
+@frozen
 class Table:
     """The whole declaration; made and checked once, at import.
 
@@ -101,8 +110,10 @@ class Table:
         rows: in order; within one cell the order is that of the first-match list.
         ignores: cells that ignore.
         rejects: cells that reject.
+        entries: what is done on entering a phase.
     """
 
     rows: tuple[Row, ...]
     ignores: tuple[Ignore, ...]
     rejects: tuple[Reject, ...]
+    entries: tuple[Entry, ...] = ()

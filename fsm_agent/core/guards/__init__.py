@@ -1,0 +1,1 @@
+"""Named predicates over (control, event, config). They read nothing else, so that the table can be explored."""

@@ -1,0 +1,104 @@
+"""What arrives beside the loop: commands, switches, background answers. Recorded at once, used at a safe place."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ..config import LoopConfig
+from ..context.collapse import drop, settle, staged
+from ..control import Queue
+from ..effects import Effect, Emit
+from ..events import (
+    CollapseFailed,
+    CollapseStaged,
+    CommandQueued,
+    CompactRequested,
+    Event,
+    ModelSwitched,
+    PrefetchFinished,
+    ToolUseSummaryReady,
+)
+from ..outputs import ToolUseSummary
+from ..state import Inbox, LoopState
+from .common import charged, find, without
+
+
+def queue_command(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Keep what the user typed until the next safe place."""
+    assert isinstance(event, CommandQueued)
+    queue, inbox = state.control.queue, state.data.inbox
+    next_queue = Queue(
+        commands=(*queue.commands, event.command_id),
+        compact=queue.compact,
+        forced=queue.forced,
+        switch=queue.switch,
+        pending_tool_use_summary=queue.pending_tool_use_summary,
+    )
+    next_inbox = Inbox(
+        commands=(*inbox.commands, (event.command_id, event.message)),
+        attachments=inbox.attachments,
+        prefetched=inbox.prefetched,
+        notices=inbox.notices,
+        instructions=inbox.instructions,
+    )
+    return (
+        LoopState(control=evolve(state.control, queue=next_queue), data=evolve(state.data, inbox=next_inbox)),
+        (),
+    )
+
+
+def request_compaction(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Remember that the user wants a compaction at the next pass."""
+    assert isinstance(event, CompactRequested)
+    queue = evolve(state.control.queue, compact=True)
+    inbox = evolve(state.data.inbox, instructions=event.instructions)
+    return LoopState(control=evolve(state.control, queue=queue), data=evolve(state.data, inbox=inbox)), ()
+
+
+def switch_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Remember the model that the user wants from the next pass on."""
+    assert isinstance(event, ModelSwitched)
+    queue = evolve(state.control.queue, switch=event.model)
+    return LoopState(control=evolve(state.control, queue=queue), data=state.data), ()
+
+
+def take_prefetch(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Keep what a prefetch brought until the next safe place; it is injected once."""
+    assert isinstance(event, PrefetchFinished)
+    state = charged(state, event.usage)
+    inbox = evolve(state.data.inbox, prefetched=state.data.inbox.prefetched + event.messages)
+    control = evolve(state.control, flight=without(state.control.flight, event.id))
+    return LoopState(control=control, data=evolve(state.data, inbox=inbox)), ()
+
+
+def show_summary(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Show a summary of tools at once; the field is cleared if it waits for this one."""
+    assert isinstance(event, ToolUseSummaryReady)
+    state = charged(state, event.usage)
+    queue = state.control.queue
+    if queue.pending_tool_use_summary == event.id:
+        queue = evolve(queue, pending_tool_use_summary="")
+    control = evolve(state.control, queue=queue, flight=without(state.control.flight, event.id))
+    effects = (Emit(output=ToolUseSummary(text=event.text)),) if event.text.strip() else ()
+    return LoopState(control=control, data=state.data), effects
+
+
+def stage_collapse(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Put a span's summary into the collapse store; the view does not change before it is committed."""
+    assert isinstance(event, CollapseStaged)
+    state = charged(state, event.usage)
+    flight = find(state.control.flight, event.id)
+    context = settle(state.data.context, flight.call if flight is not None else "", event.summary)
+    facts = evolve(state.control.context, staged=staged(context))
+    control = evolve(state.control, context=facts, flight=without(state.control.flight, event.id))
+    return LoopState(control=control, data=evolve(state.data, context=context)), ()
+
+
+def drop_collapse(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """A span could not be summarised: it stays as it is."""
+    assert isinstance(event, CollapseFailed)
+    state = charged(state, event.usage)
+    flight = find(state.control.flight, event.id)
+    context = drop(state.data.context, flight.call if flight is not None else "")
+    control = evolve(state.control, flight=without(state.control.flight, event.id))
+    return LoopState(control=control, data=evolve(state.data, context=context)), ()

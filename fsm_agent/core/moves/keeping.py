@@ -1,0 +1,85 @@
+"""What is kept of a reply: which blocks, in which form, and what the consumer hears of it (spec 01, sections 7, 10, 13)."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ..control import CallState, Control
+from ..effects import Effect, Emit, RunPostSamplingHooks
+from ..messages import MessageKind, message
+from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
+from ..state import LoopState
+from .stream import block_id, empty_call
+
+
+def closed(state: LoopState) -> tuple[int, ...]:
+    """Give the positions of all blocks that the stream closed."""
+    iteration = state.data.iteration
+    return tuple(position for position in range(len(iteration.blocks)) if position not in iteration.unclosed)
+
+
+def without_calls(state: LoopState) -> tuple[int, ...]:
+    """Give the positions of text, closed thinking and whole server work: what a cut reply may be continued from."""
+    iteration = state.data.iteration
+    answered = {block.id for block in iteration.blocks if block.type.endswith("_tool_result")}
+    chosen = []
+    for position, block in enumerate(iteration.blocks):
+        if block.type == "tool_use" or (block.type.endswith("tool_use") and block.id not in answered):
+            continue
+        if position in iteration.unclosed and block.type != "text":
+            continue
+        chosen.append(position)
+    return tuple(chosen)
+
+
+def last_started(control: Control) -> int:
+    """Give the block position of the last call that has begun, -1 if none has."""
+    return max((call.index for call in control.tools.calls if call.started), default=-1)
+
+
+def keep(state: LoopState, positions: tuple[int, ...]) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Keep the blocks at ``positions`` as the reply, without trailing thinking; the rest gets its tombstones.
+
+    Calls whose block is not kept are dropped from the records; what of them is in flight must be cancelled by the
+    caller. With nothing to keep the reply stays None, and the consumer hears that the call was discarded.
+    """
+    control, data = state.control, state.data
+    iteration = data.iteration
+    chosen = list(positions)
+    while chosen and (iteration.blocks[chosen[-1]].is_thinking or iteration.blocks[chosen[-1]].blank):
+        chosen.pop()
+    kept = frozenset(chosen)
+    call_id = control.call.id
+    gone = [block_id(call_id, position) for position in range(len(iteration.blocks)) if position not in kept]
+    calls, records = [], []
+    stored = {}
+    for call, record in zip(control.tools.calls, iteration.calls, strict=True):
+        if call.index not in kept:
+            if call.state is CallState.YIELDED:
+                gone.append(f"{call_id}/result-{call.index}")
+            continue
+        calls.append(call)
+        records.append(record)
+        if not call.whole:
+            stored[call.index] = empty_call(call, record.use)
+    effects: list[Effect] = []
+    if gone:
+        effects.append(Emit(output=Tombstone(ids=tuple(gone))))
+    reply = None
+    if chosen:
+        blocks = tuple(stored.get(position, iteration.blocks[position]) for position in chosen)
+        reply = message(call_id, "assistant", MessageKind.ASSISTANT, blocks, model=control.tool_use_context.model)
+        effects.append(Emit(output=AssistantOutput(message=reply)))
+        effects.append(Emit(output=CallEnd(call=call_id, ending=Ending.KEPT)))
+        effects.append(RunPostSamplingHooks(reply=reply))
+    else:
+        effects.append(Emit(output=CallEnd(call=call_id, ending=Ending.DISCARDED)))
+    tools = evolve(control.tools, calls=tuple(calls), yielded=sum(call.state is CallState.YIELDED for call in calls))
+    guards = evolve(control.guards, empty_retried=False) if chosen else control.guards
+    return (
+        LoopState(
+            control=evolve(control, tools=tools, guards=guards),
+            data=evolve(data, iteration=evolve(iteration, calls=tuple(records), reply=reply)),
+        ),
+        tuple(effects),
+    )

@@ -1,0 +1,221 @@
+"""What ``preparing`` does: the context pipeline on entry, and the ways out of it (spec 01, section 5; spec 02)."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ..config import LoopConfig
+from ..context.collapse import staged
+from ..context.compact import plan
+from ..context.pipeline import prepare
+from ..control import AutoCompactTracking, Call, Control, Flight, Tools, Wait
+from ..effects import CallModel, Compact, Effect, EffectKind, Emit, PrefetchKind, StageCollapse, StartPrefetch, StartTimer
+from ..events import Event
+from ..guards.context import breaker_is_open
+from ..outputs import Notice, RequestStart, Retrying
+from ..phases import CompactKind
+from ..request.build import Built, build
+from ..state import Iteration, LoopState, call_ids
+from .common import Issuer, discard
+
+
+def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Run the context layers and build the request, unless the pass already holds a request that is still good."""
+    if state.data.iteration.request is not None:
+        return state, ()
+    state = _switch_model(state)
+    control, data = state.control, state.data
+    issuer = Issuer(control.run)
+    model = control.tool_use_context.model
+    prepared = prepare(data.messages, data.context, config, model, issuer.new("view"))
+    effects: list[Effect] = [Emit(output=boundary) for boundary in prepared.boundaries]
+    flight = list(control.flight)
+    for span, messages in prepared.stage:
+        effect_id = issuer.new(EffectKind.COLLAPSE)
+        flight.append(Flight(id=effect_id, kind=EffectKind.COLLAPSE, call=span.id))
+        effects.append(StageCollapse(id=effect_id, span=span.id, messages=messages, model=model))
+    if config.prefetch_skills and all(item.kind is not EffectKind.SKILLS for item in flight):
+        effect_id = issuer.new(EffectKind.SKILLS)
+        flight.append(Flight(id=effect_id, kind=EffectKind.SKILLS))
+        effects.append(StartPrefetch(id=effect_id, kind=PrefetchKind.SKILLS, messages=prepared.view[-2:]))
+    built = build(
+        prepared.view,
+        prepared.context,
+        config,
+        model,
+        control.guards.max_output_tokens_override,
+        issuer.new("wire"),
+        allow_prefill=control.guards.pauses > 0,
+    )
+    if isinstance(built, Built):
+        context, request, failed = built.context, built.request, ""
+    else:
+        context, request, failed = prepared.context, None, f"{built.rule} ({built.message_id})"
+    facts = evolve(
+        control.context,
+        tokens=prepared.tokens,
+        blocking_tokens=prepared.blocking_tokens,
+        fixed_tokens=prepared.fixed_tokens,
+        compactable=prepared.compactable,
+        sendable=not failed,
+        staged=staged(context),
+    )
+    iteration = Iteration(view=prepared.view, request=request, details=failed)
+    return (
+        LoopState(
+            control=evolve(control, run=issuer.run, context=facts, flight=tuple(flight)),
+            data=evolve(
+                data,
+                messages=prepared.view,
+                iteration=iteration,
+                context=context,
+                call_ids=data.call_ids if len(prepared.view) == len(data.messages) else call_ids(prepared.view),
+            ),
+        ),
+        tuple(effects),
+    )
+
+
+def _switch_model(state: LoopState) -> LoopState:
+    switch = state.control.queue.switch
+    if not switch:
+        return state
+    context = evolve(state.control.tool_use_context, model=switch)
+    queue = evolve(state.control.queue, switch="")
+    return LoopState(control=evolve(state.control, tool_use_context=context, queue=queue), data=state.data)
+
+
+def call_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Issue one attempt of the request in hand."""
+    control, data = state.control, state.data
+    request = data.iteration.request
+    assert request is not None
+    issuer = Issuer(control.run)
+    effect_id = issuer.new(EffectKind.CALL)
+    guards = control.guards
+    call = Call(id=effect_id, attempt=control.call.attempt + 1, overloads=control.call.overloads, streaming=True)
+    next_control = evolve(
+        control,
+        run=issuer.run,
+        call=call,
+        tools=Tools(),
+        guards=evolve(guards, model_calls=guards.model_calls + 1),
+        wait=Wait(),
+        salvage=None,
+        flight=(*control.flight, Flight(id=effect_id, kind=EffectKind.CALL)),
+    )
+    iteration = evolve(data.iteration, blocks=(), calls=(), failure=None, emitted=(), unclosed=(), reply=None, words=())
+    effects = (
+        Emit(output=RequestStart(call=effect_id, model=request.model)),
+        CallModel(id=effect_id, request=request),
+    )
+    return LoopState(control=next_control, data=evolve(data, iteration=iteration)), effects
+
+
+def _compact(state: LoopState, config: LoopConfig, kind: CompactKind) -> tuple[LoopState, tuple[Effect, ...]]:
+    control, data = state.control, state.data
+    issuer = Issuer(control.run)
+    effect_id = issuer.new(EffectKind.COMPACT)
+    cut = plan(data.iteration.view, config, kind, control.tool_use_context.model)
+    tracking = control.context.tracking
+    if kind is CompactKind.AUTO and tracking.opened_at and not breaker_is_open(control, config):
+        tracking = AutoCompactTracking(compacted=tracking.compacted, turns_since=tracking.turns_since)
+    failure = data.iteration.failure
+    effect = Compact(
+        id=effect_id,
+        kind=kind,
+        messages=cut.messages,
+        tail=cut.tail,
+        model=control.tool_use_context.model,
+        target=max(1, control.context.tokens // 2),
+        over_tokens=failure.over_tokens if failure is not None and kind is CompactKind.REACTIVE else 0,
+        instructions=data.inbox.instructions if kind is CompactKind.MANUAL else "",
+    )
+    facts = evolve(
+        control.context,
+        tracking=tracking,
+        tried=(*control.context.tried, kind),
+        compacting=kind,
+        replacing=cut.replacing,
+    )
+    queue = control.queue
+    if kind is CompactKind.MANUAL:
+        queue = evolve(queue, compact=False)
+    elif kind is CompactKind.FORCED:
+        queue = evolve(queue, forced=False)
+    next_control: Control = evolve(
+        control,
+        run=issuer.run,
+        queue=queue,
+        context=facts,
+        wait=Wait(resumes=control.wait.resumes if kind is CompactKind.REACTIVE else 0),
+        flight=(*control.flight, Flight(id=effect_id, kind=EffectKind.COMPACT)),
+    )
+    return LoopState(control=next_control, data=data), (effect,)
+
+
+def compact_forced(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Start the compaction that a full window forces."""
+    return _compact(state, config, CompactKind.FORCED)
+
+
+def compact_manual(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Start the compaction that the user asked for."""
+    return _compact(state, config, CompactKind.MANUAL)
+
+
+def compact_auto(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Start the compaction that the threshold asks for."""
+    return _compact(state, config, CompactKind.AUTO)
+
+
+def compact_reactive(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Start the compaction that a withheld error asks for; the reply is dropped."""
+    dropped, effects = discard(state)
+    compacting, more = _compact(dropped, config, CompactKind.REACTIVE)
+    guards = evolve(compacting.control.guards, has_attempted_reactive_compact=True)
+    return LoopState(control=evolve(compacting.control, guards=guards), data=compacting.data), effects + more
+
+
+def backoff_delay(number: int, config: LoopConfig, retry_after_ms: int | None) -> int:
+    """Give the wait before another attempt in milliseconds: doubled each time, or what the server asks for."""
+    if retry_after_ms is not None:
+        return retry_after_ms
+    return int(min(config.backoff_ms << min(max(0, number - 1), 20), config.backoff_cap_ms))
+
+
+def _arm(state: LoopState, delay_ms: int) -> tuple[LoopState, tuple[Effect, ...]]:
+    control = state.control
+    issuer = Issuer(control.run)
+    effect_id = issuer.new(EffectKind.TIMER)
+    flight = (*control.flight, Flight(id=effect_id, kind=EffectKind.TIMER))
+    next_control = evolve(control, run=issuer.run, wait=Wait(), flight=flight)
+    return LoopState(control=next_control, data=state.data), (StartTimer(id=effect_id, delay_ms=delay_ms),)
+
+
+def salvage_backoff(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Wait before the call that follows a salvaged reply."""
+    salvage = state.control.salvage
+    assert salvage is not None
+    armed, effects = _arm(state, salvage.delay_ms)
+    control = evolve(armed.control, salvage=None)
+    text = f"The model's reply broke off; its finished calls are kept. Trying again in {salvage.delay_ms / 1000:g} s."
+    return LoopState(control=control, data=armed.data), (Emit(output=Notice(text=text, level="warning")), *effects)
+
+
+def retry(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Discard the attempt and wait before the next one; the retry is announced."""
+    call = state.control.call
+    failure = state.data.iteration.failure
+    assert call.fault is not None
+    assert failure is not None
+    delay = backoff_delay(call.attempt, config, call.fault.retry_after_ms)
+    dropped, effects = discard(state)
+    armed, more = _arm(dropped, delay)
+    output = Retrying(attempt=call.attempt, max_attempts=config.max_attempts, delay_ms=delay, failure=failure)
+    return armed, (*effects, Emit(output=output), *more)
+
+
+def timer_fired(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Go back to the same request."""
+    return state, ()

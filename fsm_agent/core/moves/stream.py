@@ -1,0 +1,225 @@
+"""The reply as it comes: blocks, early starts, and its end (spec 01, sections 6, 7, 10, 11)."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from attrs import evolve
+
+from .. import texts
+from ..blocks import Block, read_block, tool_use
+from ..config import LoopConfig
+from ..control import Call, CallState, Control, Fault, ToolCall
+from ..effects import Effect, Emit
+from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, StreamStarted, ToolUse
+from ..failures import ErrorKind, ModelFailure
+from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
+from ..outputs import BlockOutput, Boundary
+from ..state import CallData, Data, Iteration, LoopState
+from .common import Issuer, charged, note_usage, without
+from .tools import Round, with_iteration
+
+_ID = re.compile(r"^[A-Za-z0-9_-]{1,128}$")
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+PASSIVE = ("thinking", "redacted_thinking", "tool_use")
+"""Types that alone do not make a reply usable: thinking says nothing, calls are judged on their own."""
+
+
+def block_id(call_id: str, position: int) -> str:
+    """Name an emitted block, for tombstones."""
+    return f"{call_id}/{position}"
+
+
+def stream_started(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """The reply begins; nothing is decided by it."""
+    assert isinstance(event, StreamStarted)
+    return state, ()
+
+
+def block_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Take a block into the reply, show it, and start its call if it may run while the model streams."""
+    assert isinstance(event, BlockCompleted)
+    if event.tool is not None and event.closed:
+        return _call_completed(state, event, event.tool, config)
+    control, data = state.control, state.data
+    call, block = control.call, event.block
+    iteration = data.iteration
+    output_id = block_id(call.id, len(iteration.blocks))
+    next_call = Call(
+        id=call.id,
+        attempt=call.attempt,
+        overloads=call.overloads,
+        streaming=True,
+        blocks=call.blocks + 1,
+        usable=call.usable or (block.type not in PASSIVE and not block.blank),
+        stop_reason=None,
+        fault=None,
+        unresolved=False,
+    )
+    next_control = Control(
+        phase=control.phase,
+        run=control.run,
+        tool_use_context=control.tool_use_context,
+        call=next_call,
+        tools=control.tools,
+        guards=control.guards,
+        budget=control.budget,
+        queue=control.queue,
+        context=control.context,
+        wait=control.wait,
+        salvage=control.salvage,
+        flight=control.flight,
+    )
+    next_iteration = Iteration(
+        view=iteration.view,
+        request=iteration.request,
+        blocks=(*iteration.blocks, block),
+        calls=iteration.calls,
+        failure=None,
+        emitted=(*iteration.emitted, output_id),
+        unclosed=iteration.unclosed if event.closed else (*iteration.unclosed, len(iteration.blocks)),
+        reply=None,
+        details="",
+        words=iteration.words,
+    )
+    next_data = Data(
+        messages=data.messages,
+        iteration=next_iteration,
+        context=data.context,
+        inbox=data.inbox,
+        usage=data.usage,
+        session_usage=data.session_usage,
+        terminal=None,
+        call_ids=data.call_ids,
+    )
+    output = BlockOutput(id=output_id, call=call.id, index=event.index, message_id=call.id, block=block)
+    return LoopState(control=next_control, data=next_data), (Emit(output=output),)
+
+
+def _call_completed(
+    state: LoopState, event: BlockCompleted, use: ToolUse, config: LoopConfig
+) -> tuple[LoopState, tuple[Effect, ...]]:
+    issuer = Issuer(state.control.run)
+    twice = any(item.use.id == use.id for item in state.data.iteration.calls)
+    stored, block = _stored(state, event.block, use, issuer, twice)
+    control, data = state.control, state.data
+    iteration = data.iteration
+    output_id = block_id(control.call.id, len(iteration.blocks))
+    record = ToolCall(
+        id=stored,
+        index=len(iteration.blocks),
+        state=CallState.QUEUED,
+        effect="",
+        started=False,
+        whole=use.input_json is not None and not twice,
+        last=event.last,
+        outcome=None,
+        traits=use.traits,
+    )
+    tools = control.tools
+    tools = evolve(tools, calls=(*tools.calls, record))
+    next_control = evolve(control, run=issuer.run, call=evolve(control.call, blocks=control.call.blocks + 1), tools=tools)
+    next_iteration = evolve(
+        iteration,
+        blocks=(*iteration.blocks, block),
+        calls=(*iteration.calls, CallData(use=use)),
+        emitted=(*iteration.emitted, output_id),
+    )
+    moved = LoopState(control=next_control, data=with_iteration(data, next_iteration))
+    rounds = Round(moved)
+    rounds.effects.append(
+        Emit(output=BlockOutput(id=output_id, call=control.call.id, index=event.index, message_id=control.call.id, block=block))
+    )
+    if tools.failed:
+        rounds.refuse(len(rounds.calls) - 1, texts.sibling_failed(tools.failed))
+    return rounds.done(config)
+
+
+def _stored(state: LoopState, block: Block, use: ToolUse, issuer: Issuer, twice: bool) -> tuple[str, Block]:
+    """Give the id and the block under which a call is stored: a bad, used or repeated id is replaced by one of ours."""
+    name = _NAME.sub("_", use.name)[:64] or "unknown"
+    fresh = twice or not _ID.match(use.id) or f"\n{use.id}\n" in state.data.call_ids
+    if not fresh and name == use.name and block.id == use.id:
+        return use.id, block
+    stored = issuer.new("use").replace("/", "_").replace(".", "_") if fresh else use.id
+    if fresh and not _ID.match(stored):
+        stored = _NAME.sub("_", stored)[-128:]
+    value = json.loads(block.json)
+    value["id"] = stored
+    value["name"] = name
+    return stored, read_block(value)
+
+
+def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """The reply is over: note how it ended, and which calls are whole now that it is known."""
+    assert isinstance(event, StreamCompleted)
+    state = charged(state, event.usage)
+    state = note_usage(state, state.control.call.id, event.context_tokens, config)
+    control, data = state.control, state.data
+    cut = event.stop_reason in CUT_REASONS
+    last = len(data.iteration.blocks) - 1
+    calls = tuple(
+        evolve(call, whole=call.started or (call.whole and not (cut and call.index == last))) for call in control.tools.calls
+    )
+    usable = control.call.usable
+    fault = None
+    failure = None
+    if event.stop_reason == WINDOW_EXCEEDED and not usable and not any(call.whole for call in calls):
+        fault = Fault(kind=ErrorKind.PROMPT_TOO_LONG)
+        failure = ModelFailure(kind=ErrorKind.PROMPT_TOO_LONG, message="the context window was full before anything was said")
+    call = Call(
+        id=control.call.id,
+        attempt=control.call.attempt,
+        overloads=0,
+        streaming=False,
+        blocks=control.call.blocks,
+        usable=usable,
+        stop_reason=event.stop_reason,
+        fault=fault,
+        unresolved=event.unresolved,
+    )
+    next_control = evolve(
+        control, call=call, tools=evolve(control.tools, calls=calls), flight=without(control.flight, event.id)
+    )
+    iteration = evolve(data.iteration, details=event.stop_details, failure=failure)
+    context = data.context
+    effects: tuple[Effect, ...] = ()
+    if context.deferred:
+        before = control.context.tokens
+        output = Boundary(kind="microcompact", trigger="cached", before=before, after=before - event.cleared_tokens)
+        context = evolve(context, deferred=0)
+        effects = (Emit(output=output),) if event.cleared_tokens else ()
+    return LoopState(control=next_control, data=evolve(data, iteration=iteration, context=context)), effects
+
+
+def stream_failed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
+    """The attempt failed: note why. Nothing is shown yet, since a recovery may mend it (withholding)."""
+    assert isinstance(event, StreamFailed)
+    state = charged(state, event.usage)
+    control, data = state.control, state.data
+    overloaded = event.failure.kind is ErrorKind.OVERLOADED
+    call = evolve(
+        control.call,
+        overloads=control.call.overloads + 1 if overloaded else 0,
+        streaming=False,
+        fault=Fault(kind=event.failure.kind, retry_after_ms=event.failure.retry_after_ms),
+    )
+    iteration = evolve(data.iteration, failure=event.failure)
+    return (
+        LoopState(
+            control=evolve(control, call=call, flight=without(control.flight, event.id)),
+            data=evolve(data, iteration=iteration),
+        ),
+        (),
+    )
+
+
+def empty_call(call: ToolCall, use: ToolUse) -> Block:
+    """Give the block under which a call that is not whole is stored: its input is an empty object."""
+    return tool_use(call.id, _NAME.sub("_", use.name)[:64] or "unknown", "{}")
+
+
+def is_cut(control: Control) -> bool:
+    """The reply in hand was cut by a limit."""
+    return control.call.stop_reason in CUT_REASONS
