@@ -8,7 +8,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..core.config import LoopConfig
@@ -25,6 +24,8 @@ def _wall() -> int:
 
 
 def _package() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, needed once a run
+
     try:
         return version("fsm_agent")
     except PackageNotFoundError:

@@ -17,6 +17,8 @@ from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
 from .format import MAGIC, MAJOR, MINOR, START, End, Header, Record, chain_of, is_whole
 
+_LOOK = 256
+"""Bytes at the beginning of a log that hold its magic word."""
 _JSON = json.JSONDecoder()
 _RECORD_KEYS = frozenset(("crc", "at", "seq", "event", "taken", "rejected", "effects", "sketch", "state", "chain"))
 _END_KEYS = frozenset(("crc", "at", "seq", "end", "chain"))
@@ -170,11 +172,13 @@ def read_log(path: str | os.PathLike[str]) -> LogFile:
     """
     place = Path(path)
     with place.open("rb") as file:
-        first = file.readline()
+        # A foreign file may be one endless line: look at its beginning first.
+        start = file.read(_LOOK)
+        if start and not start.startswith(START) and f'"magic":"{MAGIC}"'.encode() not in start:
+            raise LogUnreadable(path, "this is not a log of fsm_agent")
+        first = start + file.readline() if b"\n" not in start else start[: start.index(b"\n") + 1]
     if not first:
         raise LogUnreadable(path, "the file is empty")
-    if not first.startswith(START) and f'"magic":"{MAGIC}"'.encode() not in first:
-        raise LogUnreadable(path, "this is not a log of fsm_agent")
     if not first.endswith(b"\n"):
         if is_whole(first):
             raise LogDamaged(path, 0, "has lost the end of its line")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import zlib
 from itertools import accumulate
 from pathlib import Path
@@ -193,3 +195,19 @@ def test_missing_files_and_directories_are_os_errors(tmp_path: Path) -> None:
     for place in (tmp_path / "none.log", tmp_path):
         with pytest.raises(OSError, match=place.name):
             read_log(place)
+
+
+def test_an_endless_file_is_refused_at_its_beginning() -> None:
+    """A device without an end is refused as no log instead of being read for ever."""
+    with pytest.raises(LogUnreadable, match="not a log"):
+        read_log("/dev/zero")
+
+
+def test_reading_loads_neither_table_nor_sdk() -> None:
+    """Listing and showing logs starts quickly: neither the rows, the reducer nor the SDK are imported for it."""
+    script = (
+        "import sys, fsm_agent.log.reader, fsm_agent.log.journal, fsm_agent.log.replay\n"
+        "print([name for name in sys.modules if name.startswith(('anthropic', 'fsm_agent.core.rows', 'fsm_agent.core.step',"
+        " 'fsm_agent.runtime', 'importlib.metadata'))])"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
