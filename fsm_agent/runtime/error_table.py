@@ -146,7 +146,6 @@ TABLE: tuple[Row, ...] = (
     Row(ErrorKind.MODEL_NOT_FOUND, types=("not_found_error",), words=_NO_MODEL),
     Row(ErrorKind.INVALID_REQUEST, types=("not_found_error",)),
     Row(ErrorKind.PROMPT_TOO_LONG, types=("api_error",), low=400, high=413, words=_TOO_LONG),
-    Row(ErrorKind.OVERLOADED, types=("api_error",), words=_BUSY),
     Row(ErrorKind.SERVER_ERROR, types=("api_error",)),
     # status, where it says enough
     Row(ErrorKind.AUTH, low=401),

@@ -12,7 +12,7 @@ MESSAGE_CHARS = 500
 _SECRETS = re.compile(
     r"sk-[A-Za-z0-9_\-]{6,}"
     r"|(?i:bearer)\s+[A-Za-z0-9._~+/=\-]{6,}"
-    r"|(?i:(?:x-api-key|api[_-]?key|authorization|auth[_-]?token))[\"']?\s*[:=]\s*[\"']?[A-Za-z0-9._~+/=\-]{6,}"
+    r"|(?i:(?:x-api-key|api[_-]?key|authorization|auth[_-]?token))[\"']?\s*[:=]\s*[\"']?(?:(?i:bearer|basic)\s+)?[A-Za-z0-9._~+/=\-]{6,}"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
 _HTML = re.compile(r"^\s*(?:<!doctype|<html|<\?xml|<head|<body)", re.IGNORECASE)
