@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from types import MappingProxyType, TracebackType
@@ -61,7 +61,13 @@ class Run:
         start: the first event.
         on_command: told of (command id, status) when a queued command moves on.
         on_step: told of every step, after it was recorded.
+        on_end: awaited once nothing of the run is left, to release what was made for it.
         options: further arguments of :class:`Interpreter`.
+
+    Attributes:
+        id: the run's id.
+        config: the run's configuration.
+        begin_state: where it began.
     """
 
     def __init__(
@@ -73,14 +79,18 @@ class Run:
         *,
         on_command: Callable[[str, CommandStatus], None] | None = None,
         on_step: Callable[[Event, Step], None] | None = None,
+        on_end: Callable[[], Awaitable[None]] | None = None,
         **options: Any,
     ) -> None:
         self.id = start.run_id
         self.config = config
+        self.begin_state = state
         self._start = start
         self._before: list[UserEvent] = []
         self._on_command = on_command
         self._on_step = on_step
+        self._on_end = on_end
+        self._rows: list[str] = []
         self._commands: dict[str, CommandStatus] = {}
         self._queued: dict[str, CommandQueued] = {}
         self._interpreter = Interpreter(deps, config, state, notify=self._command_moved, observe=self._stepped, **options)
@@ -233,6 +243,10 @@ class Run:
         """
         self._post(ModelSwitched(model))
 
+    def complete(self, command_id: str) -> None:
+        """Mark a command as completed and tell the listener: the one who wraps the run says when that is."""
+        self._command_moved(command_id, CommandStatus.COMPLETED)
+
     # -- looking ------------------------------------------------------------------------------------------------
 
     @property
@@ -257,6 +271,21 @@ class Run:
         return tuple(event for command_id, event in self._queued.items() if self._commands[command_id] in lost)
 
     @property
+    def rows(self) -> tuple[str, ...]:
+        """Names of the rows taken, in order."""
+        return tuple(self._rows)
+
+    @property
+    def begun(self) -> bool:
+        """The first output was asked for."""
+        return self._begun
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What stopped the run from outside its table, None if nothing did."""
+        return self._interpreter.failure
+
+    @property
     def seconds(self) -> float:
         """Seconds from the first pull to the end, or to now."""
         if not self._begun:
@@ -275,6 +304,8 @@ class Run:
         if self._interpreter.entered:
             with anyio.CancelScope(shield=True):
                 await self._interpreter.ended.wait()
+                if self._on_end is not None:
+                    await self._on_end()
 
     def _begin(self) -> None:
         if self._begun:
@@ -324,6 +355,7 @@ class Run:
             self._on_command(command_id, CommandStatus(status))
 
     def _stepped(self, event: Event, step: Step) -> None:
+        self._rows.extend(step.taken)
         if isinstance(event, CommandQueued) and step.rejected is not None:
             self._command_moved(event.command_id, CommandStatus.REJECTED)
         if self._on_step is not None:
@@ -335,6 +367,6 @@ class Run:
             return
         self._end_time = anyio.current_time()
         self._terminal = self._interpreter.state.terminal if self._interpreter.failure is None else None
-        for command_id, status in self._commands.items():
+        for command_id, status in tuple(self._commands.items()):
             if status is CommandStatus.QUEUED:
                 self._command_moved(command_id, CommandStatus.UNDELIVERED)

@@ -1,0 +1,192 @@
+"""``Agent``: a model, tools and settings, put together once, from which runs are made (spec 03)."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from attrs import evolve, fields
+
+from ..core.config import ConfigError, ContextConfig, LoopConfig
+from ..core.events import Event, RunStarted
+from ..core.state import LoopState, Step, initial
+from ..core.usage import total_cost
+from ..runtime.ports import Deps
+from ..runtime.prompt import Prompt, user_message
+from ..runtime.run import CommandStatus, Run
+
+
+def new_id() -> str:
+    """Make a short random id for a run or a session."""
+    return secrets.token_hex(6)
+
+
+def make_config(settings: Mapping[str, Any]) -> LoopConfig:
+    """Make a configuration from names and values; ``context`` may be a mapping of its own.
+
+    Raises:
+        ConfigError: for a name that is no setting, or a value that cannot hold.
+    """
+    values = dict(settings)
+    context = values.get("context")
+    if isinstance(context, Mapping):
+        _check_names(context, ContextConfig, "context.")
+        values["context"] = ContextConfig(**context)
+    _check_names(values, LoopConfig, "")
+    if not values.get("model"):
+        raise ConfigError("model is missing: Agent(model=...)")
+    return LoopConfig(**values)
+
+
+def _check_names(values: Mapping[str, Any], owner: Any, prefix: str) -> None:
+    known = [field.name for field in fields(owner)]
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {prefix}{near[0]}?" if near else ""
+            raise ConfigError(f"{prefix}{name} is no setting{hint}")
+
+
+class Agent:
+    """Makes runs. It holds no conversation: a :class:`Session` does, or the caller passes a state on.
+
+    Used as an async context manager it keeps connections from one run to the next; otherwise each run closes its own.
+
+    Args:
+        model: the main model's name; not beside ``config``.
+        config: the whole configuration, instead of ``model`` and ``settings``.
+        deps: the parts that perform effects; by default the real ones (see :mod:`fsm_agent.session.assemble`).
+        logs: directory for logs, one file a run; None for no logs.
+        cwd: the workspace, by default the current directory.
+        permission_mode: what tools may do without asking.
+        source: where the runs come from.
+        parts: arguments for :func:`fsm_agent.session.assemble.assemble`: tools, hooks, key, base URL, ...; not
+            beside ``deps``.
+        settings: fields of :class:`LoopConfig`.
+
+    Raises:
+        ConfigError: for a setting that is unknown or cannot hold.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        config: LoopConfig | None = None,
+        deps: Deps | None = None,
+        logs: str | os.PathLike[str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        permission_mode: str = "default",
+        source: str = "sdk",
+        parts: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if config is not None and (model is not None or settings):
+            given = ", ".join(["model"] * (model is not None) + sorted(settings))
+            raise ConfigError(f"config is the whole configuration; {given} cannot stand beside it")
+        if deps is not None and parts:
+            raise ConfigError(f"deps are all parts; {', '.join(sorted(parts))} cannot stand beside them")
+        self.cwd = Path(cwd if cwd is not None else os.getcwd()).absolute()
+        self.logs = None if logs is None else Path(logs).absolute()
+        self.permission_mode = permission_mode
+        self.source = source
+        self._release: Callable[[], Awaitable[None]] | None = None
+        self._kept = False
+        config = config if config is not None else make_config({"model": model, **settings})
+        if deps is None:
+            from .assemble import assemble
+
+            config, deps, self._release = assemble(config, cwd=self.cwd, permission_mode=permission_mode, **(parts or {}))
+        elif not config.tools:
+            config = evolve(config, tools=deps.tools.schemas())
+        self.config = config
+        self.deps = deps
+
+    async def __aenter__(self) -> Agent:
+        self._kept = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kept = False
+        await self._after_run()
+
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        state: LoopState | None = None,
+        run_id: str | None = None,
+        session_id: str | None = None,
+        source: str | None = None,
+        depth: int = 0,
+        token_budget: int | None = None,
+        log: str | os.PathLike[str] | None = None,
+        on_command: Callable[[str, CommandStatus], None] | None = None,
+        on_step: Callable[[Event, Step], None] | None = None,
+        **options: Any,
+    ) -> Run:
+        """Make a run; nothing happens before its first output is asked for.
+
+        Args:
+            prompt: what the user asks.
+            state: where the conversation stands, from ``next_run``; None for a new one.
+            run_id: by default a new one.
+            session_id: the session that the run belongs to, by default a new one.
+            source: where the run comes from, by default the agent's.
+            depth: 0 for a main run.
+            token_budget: output tokens to be spent.
+            log: the log's file, by default one in ``logs``.
+            on_command: told of (command id, status) when a queued command moves on.
+            on_step: told of every recorded step.
+            options: further arguments of :class:`~fsm_agent.runtime.interpreter.Interpreter`.
+
+        Raises:
+            ValueError: for a blank prompt.
+        """
+        run_id = run_id or new_id()
+        state = state if state is not None else initial(self.config)
+        start = RunStarted(
+            run_id=run_id,
+            messages=(user_message(f"{run_id}/prompt", prompt),),
+            source=source or self.source,
+            permission_mode=self.permission_mode,
+            depth=depth,
+            token_budget=token_budget,
+            spent=total_cost(state.data.session_usage),
+        )
+        return Run(
+            self._with_log(state, session_id or new_id(), run_id, log),
+            self.config,
+            state,
+            start,
+            on_command=on_command,
+            on_step=on_step,
+            on_end=self._after_run,
+            **options,
+        )
+
+    def log_path(self, session_id: str, run_id: str) -> Path | None:
+        """Give the place of a run's log, None if no logs are kept."""
+        return None if self.logs is None else self.logs / session_id / f"{run_id}.jsonl"
+
+    def _with_log(self, state: LoopState, session_id: str, run_id: str, log: str | os.PathLike[str] | None) -> Deps:
+        path = log if log is not None else self.log_path(session_id, run_id)
+        if path is None:
+            return self.deps
+        from ..log.journal import Journal
+        from .recording import LazyJournal
+
+        create = partial(Journal.create, config=self.config, state=state, session_id=session_id, run_id=run_id)
+        return evolve(self.deps, recorder=LazyJournal(path, create))
+
+    async def _after_run(self) -> None:
+        if self._release is not None and not self._kept:
+            await self._release()
