@@ -178,6 +178,7 @@ def table_text(table: Table) -> str:
         causes = " ".join(cause.value for cause in row.causes)
         words = (row.name, row.source, row.event, guard, row.target, row.move.name, row.kind, reason, causes)
         lines.append("\t".join(("row", *words)))
+    lines += ["\t".join(("entry", entry.phase, entry.move.name)) for entry in table.entries]
     lines += ["\t".join(("ignore", cell.name, cell.source, cell.event)) for cell in table.ignores]
     # The words of a refusal are part of a step, those of an ignore are not.
     lines += ["\t".join(("reject", cell.name, cell.source, cell.event, cell.because)) for cell in table.rejects]
