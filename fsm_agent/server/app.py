@@ -237,6 +237,7 @@ class LoopbackServer:
 
         def wrote(name: str, size: int) -> None:
             exchange.sent.append(Sent(time.monotonic() - exchange.arrived, name, size))
+            self._notify()
 
         def began(status: int) -> None:
             exchange.status = status

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from ..core.models import ModelInfo
+from ..runtime.model_data import find_model, load_models
 from . import signatures
 from .exchange import Exchange
 from .frames import Asked, Ids
@@ -81,7 +82,7 @@ class Calls:
 
     def known(self) -> tuple[ModelInfo, ...]:
         """Give the models that the models endpoint lists."""
-        return packaged_models() if self._models is None else self._models
+        return load_models() if self._models is None else self._models
 
     def model(self, name: str) -> ModelInfo:
         """Find a model.
@@ -92,6 +93,9 @@ class Calls:
         for info in self.known():
             if info.name == name:
                 return info
+        found = find_model(name, self.known())
+        if found.known:
+            return found
         if self._models is None:
             return evolve(_PERMISSIVE, name=name)
         raise Refused(HttpError(404, message=f"model: {name}"))
@@ -220,11 +224,6 @@ class Calls:
             answer["context_management"] = {"original_input_tokens": tokens}
         body = json.dumps(answer).encode()
         return Plan(200, (("content-type", "application/json"),), (Send(body),), len(body))
-
-
-def packaged_models() -> tuple[ModelInfo, ...]:
-    """Give the packaged capability data, imported when it is needed."""
-    return ()
 
 
 def trailing_assistant(messages: list[Any]) -> list[Any]:
