@@ -11,19 +11,14 @@ from ..config import LoopConfig, thresholds
 from ..events import CompactionFinished
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..phases import CompactKind
+from . import media
 from .after_boundary import boundary_message
-from .media import strip_media
 from .rounds import idle, newest_request, tail_start
 from .store import ContextState, Sent, Tally
 from .usage import static_tokens, user_context_tokens
 
 LAYER = "compact"
-_INTRO = (
-    "This conversation goes on from an earlier one that became too long. Its older part was replaced by the summary "
-    "below. Requests that the summary calls done are done; go on with the newest request.\n\n"
-)
-_OVERHEAD = 80
-"""Tokens of the frame around a summary, leaning high."""
+_INTRO = "[Summary of the conversation so far. What it calls done is done.]"
 _TAIL_SHARE = (3, 4)
 """Part of the auto-compact threshold that fixed parts and protected tail may fill before fewer rounds are protected."""
 
@@ -66,17 +61,16 @@ def _split(view: tuple[Message, ...], rounds: int) -> Plan:
     return Plan(messages=head, tail=tail, replacing=sum(item.tokens for item in head))
 
 
-def plan(view: tuple[Message, ...], config: LoopConfig, kind: CompactKind = CompactKind.AUTO, model: str = "") -> Plan:
+def plan(view: tuple[Message, ...], config: LoopConfig, model: str = "") -> Plan:
     """Choose what a compaction summarises.
 
     The protected tail is the newest real user request and the last ``keep_rounds`` rounds. Fewer rounds are protected
-    where they alone would fill the window, or (but for a manual compaction) where nothing else stands before them; the
-    final reply of a conversation at rest is always protected.
+    where they alone would fill the window, or where nothing else stands before them; the final reply of a conversation at
+    rest is always protected.
 
     Args:
         view: the view.
         config: settings.
-        kind: what asked for it.
         model: the model in use; empty for the main model.
 
     Returns:
@@ -90,7 +84,7 @@ def plan(view: tuple[Message, ...], config: LoopConfig, kind: CompactKind = Comp
     made = _split(view, rounds)
     while rounds > least:
         crowded = sum(item.tokens for item in made.tail) > room
-        if not crowded and (made.messages or kind is CompactKind.MANUAL):
+        if made.messages and not crowded:
             break
         rounds -= 1
         made = _split(view, rounds)
@@ -133,7 +127,8 @@ def valid(event: CompactionFinished, replacing: int) -> str:
         replacing: tokens of what it replaces.
 
     Returns:
-        An empty text if it is good, else why it is refused.
+        An empty text if it is good, else why it is refused. Attachments do not count: :func:`apply` takes only as many as
+        keep the result smaller.
     """
     if any(block.type == "tool_use" for block in event.summary):
         return "the summariser called a tool instead of writing a summary"
@@ -148,7 +143,7 @@ def valid(event: CompactionFinished, replacing: int) -> str:
         if event.summary and all(block.is_thinking for block in event.summary):
             return "the summariser gave thinking only"
         return "the summary is empty"
-    size = sum(block.tokens for block in usable) + _OVERHEAD
+    size = sum(block.tokens for block in usable)
     if size >= replacing:
         return f"the summary ({size} tokens) is not smaller than what it replaces ({replacing} tokens)"
     return ""
@@ -175,7 +170,7 @@ def apply(
     run_prefix: str,
     *,
     model: str = "",
-    strip: bool = False,
+    strip_media: bool = False,
     media_path: str = "",
     sent: Sent | None = None,
 ) -> Compacted:
@@ -184,11 +179,12 @@ def apply(
     Args:
         view: the view for which the plan was made.
         config: settings.
-        event: the result; :func:`valid` accepted it.
-        kind: what asked for it; the same as for :func:`plan`.
+        event: the result; :func:`valid` accepted it. Without a summary only media are replaced (nothing stood before the
+            tail).
+        kind: what asked for it.
         run_prefix: unique prefix for ids.
         model: the model in use; empty for the main model.
-        strip: replace media in what is kept (a medium was refused).
+        strip_media: replace media in what is kept (a medium was refused).
         media_path: ``messages.N.content.M`` of the medium that was refused, if the API named it.
         sent: what the refused request was made from, to find that medium.
 
@@ -196,34 +192,37 @@ def apply(
         The messages and their sizes. Attachments that would make the result as large as what it replaces, or cross the
         budget or the threshold, are left out and named.
     """
-    made = plan(view, config, kind, model)
+    made = plan(view, config, model)
     before = sum(item.tokens for item in view)
     tail = made.tail
-    if strip:
-        tail, _ = strip_media(tail, media_path, sent)
+    if strip_media:
+        tail, _ = media.strip_media(tail, media_path, sent)
     summary = _summary_message(event, run_prefix)
+    size = sum(item.tokens for item in summary)
     limits = thresholds(config, model or config.model)
     fixed = static_tokens(config) + user_context_tokens(config)
-    used = summary.tokens + sum(item.tokens for item in tail)
+    used = size + sum(item.tokens for item in tail)
     room = min(
         config.context.attachment_tokens,
-        (made.replacing - summary.tokens - 1) // 2,
+        (made.replacing - size) // 2,
         limits.auto_compact_at * 9 // 10 - fixed - used,
     )
     attached, dropped = _attach(event, max(room, 0))
     after = used + sum(item.tokens for item in attached)
     detail = f"left out: {', '.join(dropped)}" if dropped else ""
     mark = boundary_message(f"{run_prefix}/boundary", "compact", kind.value, before, after, detail)
-    return Compacted(messages=(mark, summary, *tail, *attached), before=before, after=after, dropped=dropped)
+    return Compacted(messages=(mark, *summary, *tail, *attached), before=before, after=after, dropped=dropped)
 
 
-def _summary_message(event: CompactionFinished, run_prefix: str) -> Message:
+def _summary_message(event: CompactionFinished, run_prefix: str) -> tuple[Message, ...]:
     usable = _summary_blocks(event)
+    if not usable:
+        return ()
     own = tuple(block for block in usable if block.type == "compaction")
     if own:
         # The API's own block is the reply of a compaction request: it goes back first, as it came.
-        return message(f"{run_prefix}/summary", "assistant", MessageKind.SUMMARY, own[:1])
-    return message(f"{run_prefix}/summary", "user", MessageKind.SUMMARY, (text_block(_INTRO), *usable))
+        return (message(f"{run_prefix}/summary", "assistant", MessageKind.SUMMARY, own[:1]),)
+    return (message(f"{run_prefix}/summary", "user", MessageKind.SUMMARY, (text_block(_INTRO), *usable)),)
 
 
 def after_compaction(context: ContextState, config: LoopConfig, model: str, after: int = 0) -> ContextState:

@@ -17,6 +17,10 @@ from .store import Sent, Tally
 LAYER = "media"
 _SLACK = 10
 """One part in this many is freed beyond the limit, so that not every new image is a new cut."""
+MANY = 20
+"""Beyond so many images a request takes only smaller ones (api-facts A20)."""
+MANY_PIXELS = 2_000
+"""Pixels of a side that each may have then."""
 
 Keep = Callable[[Media], bool]
 
@@ -79,8 +83,27 @@ def map_media(item: Message, keep: Keep) -> Message:
 
 
 def _too_big(medium: Media, info: ModelInfo) -> bool:
-    side = max(medium.width, medium.height)
-    return medium.size > info.max_media_bytes or side > info.max_media_pixels
+    if medium.kind != "image":
+        return False
+    return medium.size > info.max_media_bytes or max(medium.width, medium.height) > info.max_media_pixels
+
+
+def _surplus(media: list[Media], info: ModelInfo) -> int:
+    """Tell how many of the oldest media are too many, with some slack once a limit is passed."""
+    drop = 0
+    if len(media) > info.max_media:
+        drop = len(media) - (info.max_media - info.max_media // _SLACK)
+    room = info.max_body_bytes * 9 // 10
+    size = sum(medium.size for medium in media[drop:])
+    if size > room:
+        while drop < len(media) and size > room - room // _SLACK:
+            size -= media[drop].size
+            drop += 1
+    images = [index for index in range(drop, len(media)) if media[index].kind == "image"]
+    if len(images) > MANY and any(max(media[index].width, media[index].height) > MANY_PIXELS for index in images):
+        # Among many images each must be small: the newest ones stay as they are, and are no longer many.
+        drop = images[len(images) - (MANY - MANY // _SLACK)]
+    return drop
 
 
 def limit_media(
@@ -99,18 +122,12 @@ def limit_media(
     """
     if not tally.media:
         return view, None
-    items = [item if index < known else map_media(item, lambda m: not _too_big(m, info)) for index, item in enumerate(view)]
-    media = [medium for item in items for block in item.blocks for medium in block.media]
-    size = sum(medium.size for medium in media)
-    room = info.max_body_bytes * 9 // 10
-    drop = 0
-    if len(media) > info.max_media:
-        drop = len(media) - (info.max_media - info.max_media // _SLACK)
-    if size > room:
-        size -= sum(medium.size for medium in media[:drop])
-        while drop < len(media) and size > room - room // _SLACK:
-            size -= media[drop].size
-            drop += 1
+    new = view[known:]
+    crowded = tally.media > min(info.max_media, MANY) or tally.media_bytes > info.max_body_bytes * 9 // 10
+    if not crowded and not any(block.media for item in new for block in item.blocks):
+        return view, None
+    items = [*view[:known], *(map_media(item, lambda m: not _too_big(m, info)) for item in new)]
+    drop = _surplus([medium for item in items for block in item.blocks for medium in block.media], info)
     if drop:
         left = [drop]
 

@@ -58,6 +58,7 @@ class Sent:
         sources: the messages that were encoded, the user context included; compared to notice a cut.
         key: the parameters that the encoding depended on (model, betas, thinking); another key makes all anew.
         calls: ids of all tool calls in ``wires``.
+        thinking: some of them hold thinking.
     """
 
     wires: tuple[WireMessage, ...] = field(default=(), repr=False)
@@ -65,6 +66,7 @@ class Sent:
     sources: tuple[Message, ...] = field(default=(), repr=False)
     key: str = ""
     calls: tuple[str, ...] = field(default=(), repr=False)
+    thinking: bool = False
 
 
 @frozen

@@ -8,10 +8,9 @@ from ..config import LoopConfig
 from ..context.store import ContextState, Sent
 from ..context.usage import count_view
 from ..messages import Message
-from ..models import ModelInfo
 from ..wire import CHAIN_START, Request, Unsendable, WireMessage
 from .encode import wire_of
-from .head import betas, head_of, keeps_thinking, max_tokens
+from .head import betas, head_of, keeps_thinking, manual_only, max_tokens
 from .normalise import Rules, normalise, opening
 from .prompt import user_context
 
@@ -54,24 +53,28 @@ def build(
         The request with the context that remembers it, or what makes it impossible. Never raises for any messages.
     """
     info = config.info(model)
-    key = _key(config, info, context)
     sources = _sources(view, config)
-    sent = _kept(context.sent, sources, key)
+    possible = not manual_only(config, info) or _manual_may_go_on(view, model)
+    keeps = possible and keeps_thinking(config, info) and not context.drop_thinking
+    values = betas(config, info)
+    sent = _kept(context.sent, sources, f"{model} {keeps} {info.system_messages} {','.join(values)}")
     rules = Rules(
         model=model,
-        thinking=keeps_thinking(config, info) and not context.drop_thinking,
+        thinking=keeps,
         system_messages=info.system_messages,
-        betas=betas(config, info),
+        betas=values,
         used=sent.calls,
         first=not sent.wires,
     )
     sent = _extend(sent, sources, rules)
+    if _breaks_system(sent):
+        sent = _extend(Sent(key=sent.key), sources, evolve(rules, used=(), first=True))
     fault = _fault(sent, view, allow_prefill)
     if fault is not None:
         return fault
     _, estimate = count_view(view, context, config, model)
     limit = max_tokens(config, model, max_output_override, estimate)
-    head = head_of(config, model, context, limit, thinking=any(wire.thinking for wire in sent.wires))
+    head = head_of(config, model, context, limit, thinking=sent.thinking if possible else None)
     request = Request(
         model=model,
         max_tokens=limit,
@@ -84,10 +87,17 @@ def build(
     return Built(request=request, context=evolve(context, sent=sent))
 
 
-def _key(config: LoopConfig, info: ModelInfo, context: ContextState) -> str:
-    """Name everything beside the messages that their encoding depends on."""
-    flags = f"{keeps_thinking(config, info)} {context.drop_thinking} {info.system_messages}"
-    return f"{info.name} {flags} {','.join(betas(config, info))}"
+def _manual_may_go_on(view: tuple[Message, ...], model: str) -> bool:
+    """Tell whether manual thinking may be on: a turn whose calls are being answered must have begun with it."""
+    index = len(view) - 1
+    while index >= 0 and view[index].role != "assistant":
+        index -= 1
+    if index < 0 or not any(item.results for item in view[index + 1 :]):
+        return True
+    while index > 0 and view[index - 1].role == "assistant":
+        index -= 1
+    blocks = view[index].blocks
+    return view[index].model == model and bool(blocks) and blocks[0].is_thinking and blocks[0].signed
 
 
 def _sources(view: tuple[Message, ...], config: LoopConfig) -> tuple[Message, ...]:
@@ -123,7 +133,22 @@ def _kept(sent: Sent, sources: tuple[Message, ...], key: str) -> Sent:
     wires = sent.wires[:kept]
     calls = tuple(call for wire in wires for call in wire.calls)
     end = sent.ends[kept - 1]
-    return Sent(wires=wires, ends=sent.ends[:kept], sources=sent.sources[:end], key=key, calls=calls)
+    return Sent(
+        wires=wires,
+        ends=sent.ends[:kept],
+        sources=sent.sources[:end],
+        key=key,
+        calls=calls,
+        thinking=any(wire.thinking for wire in wires),
+    )
+
+
+def _breaks_system(sent: Sent) -> bool:
+    """Tell whether a system message that was last when it was sent is now followed by the user (api-facts A2)."""
+    for before, after in zip(sent.wires[-8:], sent.wires[-7:], strict=False):
+        if before.role == "system" and after.role == "user":
+            return True
+    return False
 
 
 def _extend(sent: Sent, sources: tuple[Message, ...], rules: Rules) -> Sent:
@@ -137,15 +162,20 @@ def _extend(sent: Sent, sources: tuple[Message, ...], rules: Rules) -> Sent:
         front = opening(shown[0] if shown else None)
         if front is not None:
             shown = (front, *shown)
-    wires = list(sent.wires)
-    chain = wires[-1].chain if wires else CHAIN_START
+    more: list[WireMessage] = []
+    chain = sent.wires[-1].chain if sent.wires else CHAIN_START
     for item in shown:
         wire = wire_of(item, chain)
         chain = wire.chain
-        wires.append(wire)
-    ends = _ends(new, shown, start)
-    calls = sent.calls + tuple(call for wire in wires[len(sent.wires) :] for call in wire.calls)
-    return Sent(wires=tuple(wires), ends=sent.ends + ends, sources=sources, key=sent.key, calls=calls)
+        more.append(wire)
+    return Sent(
+        wires=sent.wires + tuple(more),
+        ends=sent.ends + _ends(new, shown, start),
+        sources=sources,
+        key=sent.key,
+        calls=sent.calls + tuple(call for wire in more for call in wire.calls),
+        thinking=sent.thinking or any(wire.thinking for wire in more),
+    )
 
 
 def _ends(new: tuple[Message, ...], shown: tuple[Message, ...], start: int) -> tuple[int, ...]:

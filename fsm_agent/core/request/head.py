@@ -19,6 +19,8 @@ BETA_COMPACT = "compact-2026-09-04"
 BETA_BUDGET = "task-budgets-2026-03-13"
 BETA_BINDING = "thinking-binding-controls-2026-08-01"
 BETA_DISPLAY = "thinking-display-updates-2026-08-18"
+LEAST_TASK_BUDGET = 20_000
+"""The API's smallest task budget in tokens; a smaller one is left out."""
 LEAST_THINKING = 1_024
 """The API's smallest thinking budget in tokens."""
 
@@ -74,9 +76,8 @@ def keeps_thinking(config: LoopConfig, info: ModelInfo) -> bool:
 def _thinking(config: LoopConfig, info: ModelInfo, context: ContextState, holds: bool, limit: int) -> dict[str, object] | None:
     kind = thinking_kind(config, info)
     binding = info.binds_thinking and context.thinking_cut
-    if not kind and (binding or (holds and not info.thinking_default) or config.thinking_display):
-        asks = binding or holds or info.thinking_default
-        kind = next((item for item in ("adaptive", "enabled") if item in info.thinking), "") if asks else ""
+    if not kind and keeps_thinking(config, info) and (binding or holds or (config.thinking_display and info.thinking_default)):
+        kind = next((item for item in ("adaptive", "enabled") if item in info.thinking), "")
     if not kind:
         return None
     value: dict[str, object] = {"type": kind}
@@ -91,6 +92,12 @@ def _thinking(config: LoopConfig, info: ModelInfo, context: ContextState, holds:
         if binding:
             value["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
     return value
+
+
+def manual_only(config: LoopConfig, info: ModelInfo) -> bool:
+    """Tell whether thinking, where it is on, is of the manual kind, which asks more of the history (api-facts A8)."""
+    kind = thinking_kind(config, info)
+    return kind == "enabled" or (not kind and "adaptive" not in info.thinking and "enabled" in info.thinking)
 
 
 def betas(config: LoopConfig, info: ModelInfo) -> tuple[str, ...]:
@@ -135,7 +142,7 @@ def _output_config(config: LoopConfig, info: ModelInfo, context: ContextState) -
         parts.append(f'"effort":{dumps(config.effort)}')
     if config.output_schema is not None:
         parts.append(f'"format":{{"type":"json_schema","schema":{config.output_schema}}}')
-    if config.task_budget is not None:
+    if config.task_budget is not None and config.task_budget >= LEAST_TASK_BUDGET:
         left = "" if context.task_remaining is None else f',"remaining":{context.task_remaining}'
         parts.append(f'"task_budget":{{"type":"tokens","total":{config.task_budget}{left}}}')
     return ",".join(parts)
@@ -157,7 +164,7 @@ def _edits(config: LoopConfig, info: ModelInfo) -> str:
     return dumps({"edits": [edit]})
 
 
-def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *, thinking: bool) -> Head:
+def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *, thinking: bool | None) -> Head:
     """Encode the parameters of a call.
 
     Args:
@@ -165,7 +172,8 @@ def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *
         model: the model that is called.
         context: the memory of the layers.
         limit: ``max_tokens``.
-        thinking: the messages hold thinking, so it must be enabled.
+        thinking: whether the messages hold thinking, so that it must be enabled; None switches it off, since they
+            cannot be sent with it.
 
     Returns:
         A JSON object of everything but the messages, and the beta values.
@@ -179,7 +187,7 @@ def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *
     tools = _tools_json(config)
     if tools:
         parts.append(f'"tools":[{tools}]')
-    mind = _thinking(config, info, context, thinking, limit)
+    mind = _thinking(config, info, context, thinking, limit) if thinking is not None else None
     if mind is not None:
         parts.append(f'"thinking":{dumps(mind)}')
         if "block_binding" in mind:

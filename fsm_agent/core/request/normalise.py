@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from ..blocks import Block, block_value, dumps, read_block, text_block
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
-from .pairing import repair, settle_server_calls
+from .pairing import is_server_result, repair, settle_server_calls
 
 _ROUNDS = 8
 """More than the rules can ever need: each pass but the last removes or joins something."""
@@ -28,7 +28,12 @@ _NEEDS = {
     "tool_removal": ("mid-conversation-tool-changes-", "inline-tools-"),
 }
 """Block types that the API takes only with a beta; the beginnings of the values that allow them."""
-_FRESH_MARGIN = frozenset({MessageKind.TOOL_RESULTS, MessageKind.SUMMARY})
+_REPLY_ONLY = frozenset(
+    {"tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_listing", "compaction", "fallback", "boundary"}
+)
+"""Blocks that only an assistant message may hold (thinking and results of server tools aside), and our own marks."""
+_SYSTEM_ONLY = frozenset({"tool_addition", "tool_removal"})
+_BUBBLE_STOPS = frozenset({MessageKind.TOOL_RESULTS, MessageKind.SUMMARY})
 
 
 @frozen
@@ -76,7 +81,7 @@ def _once(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
     messages = _places_of_system(messages, rules)
     messages = _bubble(messages)
     messages = _drop_empty(tuple(_clean(item, rules) for item in messages))
-    messages = _merge(messages)
+    messages = _merge(_places_of_compactions(messages, rules))
     messages = repair(messages, rules.used)
     messages = settle_server_calls(messages)
     return _drop_empty(tuple(_thinking(item, rules) for item in messages))
@@ -104,10 +109,27 @@ def _places_of_system(messages: tuple[Message, ...], rules: Rules) -> tuple[Mess
         after = shown[index + 1] if index + 1 < len(shown) else None
         before = shown[index - 1] if index else None
         legal = rules.system_messages and (after is None or after.role in ("assistant", "system"))
-        legal = legal and (before is None or before.role != "assistant") and not (before is None and rules.first)
+        legal = legal and (before is None or _takes_system_behind(before)) and not (before is None and rules.first)
+        legal = legal and all(block.type == "text" or block.type in _SYSTEM_ONLY for block in item.blocks)
         if not legal:
             shown[index] = evolve(item, role="user")
     return tuple(shown)
+
+
+def _takes_system_behind(item: Message) -> bool:
+    return item.role != "assistant" or (bool(item.blocks) and is_server_result(item.blocks[-1]))
+
+
+def _places_of_compactions(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
+    """Drop compaction blocks but that at the very front; only compaction by threshold leaves them elsewhere."""
+    if any(beta.startswith("compact-2026-01-12") for beta in rules.betas):
+        return messages
+    shown: list[Message] = []
+    for index, item in enumerate(messages):
+        front = rules.first and index == 0
+        blocks = tuple(block for place, block in enumerate(item.blocks) if block.type != "compaction" or (front and place == 0))
+        shown.append(_rebuilt(item, blocks))
+    return _drop_empty(tuple(shown))
 
 
 def _bubble(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -125,14 +147,14 @@ def _bubble(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _stops(item: Message) -> bool:
-    return item.role != "user" or item.kind in _FRESH_MARGIN or item.kind is MessageKind.ATTACHMENT or bool(item.results)
+    return item.role != "user" or item.kind in _BUBBLE_STOPS or item.kind is MessageKind.ATTACHMENT or bool(item.results)
 
 
 def _clean(item: Message, rules: Rules) -> Message:
     """Make every block one that may stand in a message of this role."""
     blocks: list[Block] = []
     for block in item.blocks:
-        shown = _clean_reply(block, rules) if item.role == "assistant" else _clean_user(block, rules)
+        shown = _clean_reply(block, rules) if item.role == "assistant" else _clean_user(block, item.role, rules)
         if shown is not None:
             blocks.append(shown)
     return _rebuilt(item, tuple(blocks))
@@ -148,18 +170,28 @@ def _clean_reply(block: Block, rules: Rules) -> Block | None:
         return None
     if not _allowed(block, rules):
         return None
-    if block.type == "tool_use" and '"input":{' not in block.json:
-        value = _loaded(block)
-        if value is None or not isinstance(value.get("input"), dict):
-            made = {**(value or {"type": "tool_use", "id": block.id, "name": block.name}), "input": {}}
-            return evolve(read_block(made), id=block.id)
+    if block.type == "compaction" and '"content":""' in block.json:
+        return None
+    if block.type == "tool_use" and ('"input":{' not in block.json or not block.name):
+        return _whole_call(block)
     return _sound(block)
 
 
-def _clean_user(block: Block, rules: Rules) -> Block | None:
+def _whole_call(block: Block) -> Block:
+    """Give a call an object as input and a name; the reducer stores none without, but a foreign history may."""
+    value = _loaded(block) or {"type": "tool_use", "id": block.id}
+    if isinstance(value.get("input"), dict) and block.name:
+        return _sound(block)
+    given = value.get("input")
+    value["input"] = given if isinstance(given, dict) else {}
+    value["name"] = block.name or "unknown"
+    return evolve(read_block(value), id=block.id)
+
+
+def _clean_user(block: Block, role: str, rules: Rules) -> Block | None:
     if (block.type == "text" and block.blank) or block.is_thinking or not _allowed(block, rules):
         return None
-    if block.type in ("tool_use", "server_tool_use", "compaction", "fallback", "boundary"):
+    if block.type in _REPLY_ONLY or is_server_result(block) or (block.type in _SYSTEM_ONLY and role != "system"):
         return None
     if block.type == "tool_result" and block.blank:
         return _fill_result(block)
@@ -247,11 +279,17 @@ def _thinking(item: Message, rules: Rules) -> Message:
     """Keep the thinking of a reply untouched or remove it as a whole; never leave it last (spec 01, section 13)."""
     if item.role != "assistant" or not any(block.is_thinking for block in item.blocks):
         return item
-    blocks = item.blocks
+    blocks = _behind_fallback(item.blocks)
     sendable = rules.thinking and item.model == rules.model
     if not sendable or any(block.is_thinking and not block.signed for block in blocks[: _last_word(blocks) + 1]):
         return _rebuilt(item, tuple(block for block in blocks if not block.is_thinking))
     return _rebuilt(item, blocks[: _last_word(blocks) + 1])
+
+
+def _behind_fallback(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Leave out thinking before the last change of the model inside one reply (api-facts A14)."""
+    last = max((index for index, block in enumerate(blocks) if block.type == "fallback"), default=-1)
+    return tuple(block for index, block in enumerate(blocks) if index > last or not block.is_thinking)
 
 
 def _last_word(blocks: tuple[Block, ...]) -> int:

@@ -13,6 +13,7 @@ from ..messages import Message, MessageKind, message
 MISSING = "No result was recorded for this call: its outcome is unknown. Check the state of things before running it again."
 """Text of a result for a call whose result is nowhere in the messages."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _BAD = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -88,6 +89,8 @@ def _paired(messages: tuple[Message, ...], used: tuple[str, ...]) -> bool:
                         return False
                     seen.add(block.id)
                     calls.append(block.id)
+                elif block.type in _SERVER_CALLS:
+                    seen.add(block.id)
             waiting = tuple(calls)
             continue
         if any(block.type == "tool_use" for block in item.blocks):
@@ -112,6 +115,8 @@ def _match(messages: tuple[Message, ...], used: tuple[str, ...]) -> _Answers:
                 seen.add(identity)
                 ids[position, index] = identity
                 open_calls.setdefault(block.id, []).append((position, index))
+            elif block.type in _SERVER_CALLS:
+                seen.add(block.id)
             elif block.type == "tool_result" and item.role == "user" and open_calls.get(block.id):
                 places = open_calls[block.id]
                 newest = places[-1][0]
@@ -161,33 +166,75 @@ def _with_id(block: Block, identity: str) -> Block:
     return evolve(block, json=dumps(value), id=identity)
 
 
-def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Drop calls that the API runs itself and never answered, once something else than results follows them.
+def is_server_result(block: Block) -> bool:
+    """Tell whether this is the result of a call that the API runs itself."""
+    return block.type.endswith("_tool_result") and block.type != "tool_result"
 
-    While nothing follows, such a call is pending and stays: the API goes on with it.
+
+@frozen
+class _Pending:
+    """Unanswered server calls by id: those of the assistant's turn in hand, and those of the turn before."""
+
+    new: dict[str, tuple[int, int]]
+    old: dict[str, tuple[int, int]]
+
+
+def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Drop calls that the API runs itself and never answered, and answers without their call.
+
+    While nothing but results of client tools follows, and the next reply has not ended, such a call is pending and stays:
+    the API goes on with it.
+
+    Returns:
+        The messages; the same object where nothing had to change.
     """
-    drop: set[str] = set()
-    pending: list[str] = []
-    for item in messages:
-        if item.role == "assistant":
-            for block in item.blocks:
-                if block.type in ("server_tool_use", "mcp_tool_use"):
-                    pending.append(block.id)
-                elif block.type.endswith("_tool_result") and block.id in pending:
-                    pending.remove(block.id)
-        elif pending and any(block.type != "tool_result" for block in item.blocks):
-            drop.update(pending)
-            pending = []
-    if not drop:
+    if not any(block.type in _SERVER_CALLS or is_server_result(block) for item in messages for block in item.blocks):
         return messages
+    drop: set[tuple[int, int]] = set()
+    seen: set[str] = set()
+    pending = _Pending({}, {})
+    before = ""
+    for position, item in enumerate(messages):
+        if item.role == "assistant":
+            _server_blocks(item, position, pending, seen, drop)
+        elif item.role == "user":
+            alone = all(block.type == "tool_result" for block in item.blocks)
+            if before == "assistant":
+                drop.update(pending.old.values())
+                pending = _Pending({}, dict(pending.new))
+            if not alone:
+                drop.update(pending.old.values())
+                pending.old.clear()
+        if item.role != "system":
+            before = item.role
+    if before == "assistant":
+        drop.update(pending.old.values())
+    return _without(messages, drop) if drop else messages
+
+
+def _server_blocks(item: Message, position: int, pending: _Pending, seen: set[str], drop: set[tuple[int, int]]) -> None:
+    for index, block in enumerate(item.blocks):
+        if block.type in _SERVER_CALLS:
+            if block.id in seen or not _ID.match(block.id):
+                drop.add((position, index))
+            else:
+                pending.new[block.id] = (position, index)
+        elif is_server_result(block):
+            if pending.new.pop(block.id, None) is None and pending.old.pop(block.id, None) is None:
+                drop.add((position, index))
+            continue
+        if block.type in _SERVER_CALLS or block.type == "tool_use":
+            seen.add(block.id)
+
+
+def _without(messages: tuple[Message, ...], drop: set[tuple[int, int]]) -> tuple[Message, ...]:
+    touched = {position for position, _ in drop}
     kept: list[Message] = []
-    for item in messages:
-        if item.role == "assistant" and any(block.id in drop for block in item.blocks):
-            blocks = tuple(
-                block for block in item.blocks if not (block.type in ("server_tool_use", "mcp_tool_use") and block.id in drop)
-            )
-            item = message(item.id, item.role, item.kind, blocks, model=item.model, span=item.span)
+    for position, item in enumerate(messages):
+        if position in touched:
+            blocks = tuple(block for index, block in enumerate(item.blocks) if (position, index) not in drop)
             if not blocks:
                 continue
+            item = message(item.id, item.role, item.kind, blocks, model=item.model, span=item.span)
         kept.append(item)
     return tuple(kept)
