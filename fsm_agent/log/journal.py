@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import time
 from collections.abc import Callable
+from json.encoder import encode_basestring
 from pathlib import Path
 
 from ..core.config import LoopConfig
@@ -221,4 +221,4 @@ class Journal:
 
 
 def _list(words: tuple[str, ...]) -> str:
-    return json.dumps(words, ensure_ascii=False, separators=(",", ":"))
+    return "[" + ",".join([encode_basestring(word) for word in words]) + "]"

@@ -157,9 +157,13 @@ def fields_of(cls: type[Any]) -> tuple[FieldShape, ...]:
     return _FIELDS[cls]
 
 
+_TAGS: dict[type[Any], str] = {cls: kind.value for cls, kind in EVENT_KINDS.items()}
+
+
 def tag_of(cls: type[Any]) -> str:
     """Give the short name of a class in a tagged union: an event's kind, else its name in snake case without ``Output``."""
-    kind = EVENT_KINDS.get(cls)
-    if kind is not None:
-        return kind.value
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Output")).lower()
+    tag = _TAGS.get(cls)
+    if tag is None:
+        tag = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Output")).lower()
+        _TAGS[cls] = tag
+    return tag
