@@ -1,0 +1,1 @@
+"""Permissions: modes, rules, and the decision on a call (spec 03, Permissions)."""
