@@ -154,7 +154,6 @@ class _Maker:
         message["content"] = list(self.content)
         if self.asked.transformations is not None:
             message["input_transformations"] = [dict(entry) for entry in self.asked.transformations]
-        place = len(self.frames)
         for item in reply.blocks:
             if isinstance(item, Insert):
                 self._insert(item)
@@ -162,17 +161,21 @@ class _Maker:
                 self._block(item if isinstance(item, Part) else Part(item))
         reason = self._stop_reason()
         usage = self._usage()
+        whole = {**message, "content": self.content, "stop_reason": reason, "stop_sequence": reply.stop_sequence}
+        whole["usage"] = usage
+        whole.update(self._extras())
+        if reply.all_at_once:
+            self.frames = [self._frame({"type": "message_start", "message": whole}, 0.0)]
+            self._send({"type": "message_stop"})
+            return Made(tuple(self.frames), whole, self.clock, reason)
         first = {name: value for name, value in usage.items() if name != "iterations"}
         if first.get("output_tokens") is not None:
             first["output_tokens"] = min(1, int(first["output_tokens"]))
         head = [self._frame({"type": "message_start", "message": {**message, "usage": first}}, 0.0)]
         if reply.ping:
             head.append(self._frame({"type": "ping"}, 0.0))
-        self.frames[place:place] = head
+        self.frames[:0] = head
         self._tail(reason, usage)
-        whole = {**message, "content": self.content, "stop_reason": reason, "stop_sequence": reply.stop_sequence}
-        whole["usage"] = usage
-        whole.update(self._extras())
         return Made(tuple(self.frames), whole, self.clock, reason)
 
     def _frame(self, event: Mapping[str, Any], due: float, closes: bool = False) -> Frame:

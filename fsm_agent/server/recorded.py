@@ -29,27 +29,35 @@ def read_stream(raw: bytes) -> tuple[tuple[dict[str, Any], ...], str | None]:
     Returns:
         Its content blocks and its stop reason; whatever is malformed is left out.
     """
-    blocks: dict[Any, dict[str, Any]] = {}
-    inputs: dict[Any, str] = {}
+    blocks: list[dict[str, Any]] = []
+    inputs: dict[int, str] = {}
+    # A spliced stream opens an index a second time: deltas go to the block that was opened last.
+    places: dict[Any, int] = {}
     reason: str | None = None
     for event in events_of(raw):
-        index, delta = event.get("index"), event.get("delta")
-        block = event.get("content_block")
+        delta, place = event.get("delta"), places.get(event.get("index"))
+        block, message = event.get("content_block"), event.get("message")
         if event.get("type") == "content_block_start" and isinstance(block, dict):
-            blocks[index] = dict(block)
+            places[event.get("index")] = len(blocks)
+            blocks.append(dict(block))
+        elif event.get("type") == "message_start" and isinstance(message, dict):
+            # Programmatic calls arrive whole in the opening of the message, its stop reason with them.
+            whole = message.get("content")
+            blocks.extend(dict(one) for one in (whole if isinstance(whole, list) else ()) if isinstance(one, dict))
+            reason = message.get("stop_reason") or reason
         elif event.get("type") == "message_delta" and isinstance(delta, dict):
             reason = delta.get("stop_reason") or reason
-        elif isinstance(delta, dict) and index in blocks:
+        elif isinstance(delta, dict) and place is not None:
             if delta.get("type") == "input_json_delta":
-                inputs[index] = inputs.get(index, "") + str(delta.get("partial_json", ""))
+                inputs[place] = inputs.get(place, "") + str(delta.get("partial_json", ""))
             else:
-                _grow(blocks[index], delta)
-    for index, text in inputs.items():
+                _grow(blocks[place], delta)
+    for number, text in inputs.items():
         try:
-            blocks[index]["input"] = json.loads(text or "{}")
+            blocks[number]["input"] = json.loads(text or "{}")
         except (ValueError, RecursionError):
-            blocks[index]["input"] = {}
-    return tuple(blocks.values()), reason
+            blocks[number]["input"] = {}
+    return tuple(blocks), reason
 
 
 def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:

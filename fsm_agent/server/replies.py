@@ -83,6 +83,8 @@ class Blocks:
         preloaded: blocks that already stand in ``message_start``.
         id: the message's id; None for the next one of the server.
         ping: send a ``ping`` right after ``message_start``, as the API does.
+        all_at_once: the whole message stands in ``message_start``, its stop reason too, and only ``message_stop`` follows:
+            so programmatic calls arrive.
     """
 
     blocks: tuple[Mapping[str, Any] | Part | Insert, ...] = field(default=(), converter=_tuple)
@@ -97,6 +99,7 @@ class Blocks:
     preloaded: tuple[Mapping[str, Any], ...] = field(default=(), converter=_tuple)
     id: str | None = None
     ping: bool = False
+    all_at_once: bool = False
 
 
 @frozen

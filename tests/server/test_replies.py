@@ -146,6 +146,15 @@ async def test_unknown_blocks_and_preloaded_blocks_are_carried() -> None:
     assert first["content_block"] == {"type": "hologram", "depth": 3}
 
 
+async def test_a_message_may_arrive_all_at_once() -> None:
+    """The whole message stands in message_start, as programmatic calls do, and only message_stop follows."""
+    with LoopbackServer([calls(tool("Read", {"a": 1}), all_at_once=True)]) as server:
+        start, stop = events(split(post(server, body()))[2])
+    assert start["message"]["content"] == [{"type": "tool_use", "id": "toolu_0001", "name": "Read", "input": {"a": 1}}]
+    assert start["message"]["stop_reason"] == "tool_use"
+    assert stop == {"type": "message_stop"}
+
+
 async def test_a_compaction_block_arrives_in_one_delta() -> None:
     """A compaction block is put together by the SDK with its content and signature."""
     with LoopbackServer([Blocks((compaction("the story so far"),), stop_reason="compaction")]) as server:
