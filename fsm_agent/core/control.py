@@ -81,7 +81,6 @@ class Call:
         attempt: attempts made on this model in this pass.
         overloads: overloads in a row on this model.
         streaming: the reply has begun and not ended.
-        blocks: blocks received.
         usable: a block besides thinking and calls holds something (text that is not blank, server blocks, ...).
         stop_reason: the API's word, None before it came.
         fault: why the attempt failed.
@@ -92,7 +91,6 @@ class Call:
     attempt: int = 0
     overloads: int = 0
     streaming: bool = False
-    blocks: int = 0
     usable: bool = False
     stop_reason: str | None = None
     fault: Fault | None = None

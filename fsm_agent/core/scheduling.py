@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .config import EarlyStart, LoopConfig
-from .control import CallState, ToolCall, Tools
+from .control import CallState, ToolCall
 
 
 def may_start_early(call: ToolCall, config: LoopConfig) -> bool:
@@ -21,25 +23,23 @@ def may_start_early(call: ToolCall, config: LoopConfig) -> bool:
             return False
 
 
-def startable(tools: Tools, config: LoopConfig) -> tuple[int, ...]:
+def startable(calls: Sequence[ToolCall], after_stream: bool, config: LoopConfig) -> tuple[int, ...]:
     """Give positions of the calls that may start now, in order.
 
     A call starts when nothing executes, or when it and all that execute are concurrency-safe; else it and all
     behind it wait. While the model streams, the first call that may not start early ends early starts.
     """
-    if tools.stopped or tools.failed:
-        return ()
     executing = 0
     all_safe = True
-    for call in tools.calls:
+    for call in calls:
         if call.state is CallState.EXECUTING:
             executing += 1
             all_safe = all_safe and call.traits.concurrency_safe
     chosen: list[int] = []
-    for position, call in enumerate(tools.calls):
+    for position, call in enumerate(calls):
         if call.state is not CallState.QUEUED:
             continue
-        if not tools.after_stream and not may_start_early(call, config):
+        if not after_stream and not may_start_early(call, config):
             break
         safe = call.traits.concurrency_safe
         if executing and not (safe and all_safe):

@@ -10,6 +10,7 @@ from .effects import Effect, EffectKind
 from .events import EVENT_KINDS, USER_KINDS, EffectFailed, EffectLost, Event, EventKind
 from .moves.common import find
 from .phases import Phase
+from .rebuild import with_phase
 from .rows import STALE, TABLE
 from .state import Data, Inbox, Iteration, LoopState, Rejection, Step, call_ids, initial
 from .table import Ignore, Move, Reject, Row, Table
@@ -98,7 +99,7 @@ def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup:
     taken: tuple[str, ...] = ()
     while row is not None:
         state, more = row.move.act(state, event, config)
-        effects += more
+        effects = effects + more if effects else more
         taken += (row.name,)
         target = row.target
         if target is not row.source:
@@ -109,27 +110,12 @@ def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup:
                 effects += more
         rows = lookup.auto[target]
         row = _choose(rows, state.control, event, config) if rows else None
-    return Step(state=state, effects=effects, taken=taken, rejected=None)
+    return Step(state, effects, taken, None)
 
 
 def _enter(state: LoopState, phase: Phase) -> LoopState:
     """The only place where a phase changes."""
-    old = state.control
-    control = Control(
-        phase=phase,
-        run=old.run,
-        tool_use_context=old.tool_use_context,
-        call=old.call,
-        tools=old.tools,
-        guards=old.guards,
-        budget=old.budget,
-        queue=old.queue,
-        context=old.context,
-        wait=old.wait,
-        salvage=old.salvage,
-        flight=old.flight,
-    )
-    return LoopState(control=control, data=state.data)
+    return LoopState(with_phase(state.control, phase), state.data)
 
 
 def _refused(state: LoopState, kind: EventKind, because: str) -> Step:

@@ -15,8 +15,6 @@ from ..phases import Cause, TerminalReason
 from ..state import Data, Iteration, LoopState
 from ..usage import ModelUsage, add_usage, total_cost, total_output
 
-type_result = tuple[LoopState, tuple[Effect, ...]]
-
 
 class Issuer:
     """Issues ids ``<run>/<kind>-<n>`` from the run's one counter. Lives within one move."""
@@ -34,7 +32,7 @@ class Issuer:
     def run(self) -> Run:
         """The run with its counter moved on."""
         old = self._run
-        return Run(id=old.id, issued=self._issued, turn_count=old.turn_count, transition=old.transition)
+        return old if self._issued == old.issued else Run(old.id, self._issued, old.turn_count, old.transition)
 
 
 def without(flight: tuple[Flight, ...], effect_id: str) -> tuple[Flight, ...]:
@@ -110,7 +108,7 @@ def cancel_kind(control: Control, *kinds: EffectKind) -> tuple[tuple[Flight, ...
     return stays, tuple(Cancel(id=item.id) for item in control.flight if item.kind in kinds)
 
 
-def discard(state: LoopState) -> type_result:
+def discard(state: LoopState) -> tuple[LoopState, tuple[Effect, ...]]:
     """Drop the reply in flight: its calls are cancelled, and all that was emitted of it gets its tombstone.
 
     The withheld failure stays in the iteration; the request stays too, for another attempt.
@@ -122,7 +120,7 @@ def discard(state: LoopState) -> type_result:
         effects.append(Emit(output=Tombstone(ids=data.iteration.emitted)))
     if control.call.id:
         effects.append(Emit(output=CallEnd(call=control.call.id, ending=Ending.DISCARDED)))
-    call = evolve(control.call, streaming=False, blocks=0, usable=False, unresolved=False)
+    call = evolve(control.call, streaming=False, usable=False, unresolved=False)
     iteration = evolve(data.iteration, blocks=(), calls=(), emitted=(), unclosed=(), reply=None)
     return (
         LoopState(
@@ -142,7 +140,7 @@ def finish(
     detail: str = "",
     error: ModelFailure | None = None,
     emit_error: bool = False,
-) -> type_result:
+) -> tuple[LoopState, tuple[Effect, ...]]:
     """End the run: cancel what is in flight, keep what has happened, emit the terminal, once.
 
     Args:

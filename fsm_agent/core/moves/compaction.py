@@ -135,7 +135,7 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
             CompactKind.REACTIVE,
             issuer.new("compact"),
             model=model,
-            strip=media,
+            strip_media=media,
             media_path=path,
             sent=sent,
         )

@@ -19,6 +19,7 @@ from ..events import (
     ToolUseSummaryReady,
 )
 from ..outputs import ToolUseSummary
+from ..rebuild import with_inbox, with_queue
 from ..state import Inbox, LoopState
 from .common import charged, find, without
 
@@ -28,23 +29,11 @@ def queue_command(state: LoopState, event: Event, config: LoopConfig) -> tuple[L
     assert isinstance(event, CommandQueued)
     queue, inbox = state.control.queue, state.data.inbox
     next_queue = Queue(
-        commands=(*queue.commands, event.command_id),
-        compact=queue.compact,
-        forced=queue.forced,
-        switch=queue.switch,
-        pending_tool_use_summary=queue.pending_tool_use_summary,
+        (*queue.commands, event.command_id), queue.compact, queue.forced, queue.switch, queue.pending_tool_use_summary
     )
-    next_inbox = Inbox(
-        commands=(*inbox.commands, (event.command_id, event.message)),
-        attachments=inbox.attachments,
-        prefetched=inbox.prefetched,
-        notices=inbox.notices,
-        instructions=inbox.instructions,
-    )
-    return (
-        LoopState(control=evolve(state.control, queue=next_queue), data=evolve(state.data, inbox=next_inbox)),
-        (),
-    )
+    commands = (*inbox.commands, (event.command_id, event.message))
+    next_inbox = Inbox(commands, inbox.attachments, inbox.prefetched, inbox.notices, inbox.instructions)
+    return LoopState(with_queue(state.control, next_queue), with_inbox(state.data, next_inbox)), ()
 
 
 def request_compaction(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

@@ -10,6 +10,7 @@ from ..messages import MessageKind, message
 from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
 from ..state import LoopState
 from .stream import block_id, empty_call
+from .tools import result_id
 
 
 def closed(state: LoopState) -> tuple[int, ...]:
@@ -56,7 +57,7 @@ def keep(state: LoopState, positions: tuple[int, ...]) -> tuple[LoopState, tuple
     for call, record in zip(control.tools.calls, iteration.calls, strict=True):
         if call.index not in kept:
             if call.state is CallState.YIELDED:
-                gone.append(f"{call_id}/result-{call.index}")
+                gone.append(result_id(call_id, call.index))
             continue
         calls.append(call)
         records.append(record)

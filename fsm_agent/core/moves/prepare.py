@@ -116,7 +116,7 @@ def _compact(state: LoopState, config: LoopConfig, kind: CompactKind) -> tuple[L
     control, data = state.control, state.data
     issuer = Issuer(control.run)
     effect_id = issuer.new(EffectKind.COMPACT)
-    cut = plan(data.iteration.view, config, kind, control.tool_use_context.model)
+    cut = plan(data.iteration.view, config, control.tool_use_context.model)
     tracking = control.context.tracking
     if kind is CompactKind.AUTO and tracking.opened_at and not breaker_is_open(control, config):
         tracking = AutoCompactTracking(compacted=tracking.compacted, turns_since=tracking.turns_since)

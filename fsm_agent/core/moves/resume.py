@@ -35,7 +35,7 @@ def reissue_compaction(state: LoopState, event: Event, config: LoopConfig) -> tu
     issuer = Issuer(state.control.run)
     kind = state.control.context.compacting or CompactKind.AUTO
     again, effect_id = _again(state, event, EffectKind.COMPACT, issuer)
-    cut = plan(again.data.iteration.view, config, kind, again.control.tool_use_context.model)
+    cut = plan(again.data.iteration.view, config, again.control.tool_use_context.model)
     failure = again.data.iteration.failure
     effect = Compact(
         id=effect_id,

@@ -16,9 +16,10 @@ from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, Strea
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
 from ..outputs import BlockOutput, Boundary
-from ..state import CallData, Data, Iteration, LoopState
+from ..rebuild import with_block, with_call, with_iteration
+from ..state import CallData, LoopState
 from .common import Issuer, charged, note_usage, without
-from .tools import Round, with_iteration
+from .tools import Round
 
 _ID = re.compile(r"^[A-Za-z0-9_-]{1,128}$")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -46,55 +47,15 @@ def block_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple
     call, block = control.call, event.block
     iteration = data.iteration
     output_id = block_id(call.id, len(iteration.blocks))
-    next_call = Call(
-        id=call.id,
-        attempt=call.attempt,
-        overloads=call.overloads,
-        streaming=True,
-        blocks=call.blocks + 1,
-        usable=call.usable or (block.type not in PASSIVE and not block.blank),
-        stop_reason=None,
-        fault=None,
-        unresolved=False,
+    if not call.usable and block.type not in PASSIVE and not block.blank:
+        control = with_call(control, Call(call.id, call.attempt, call.overloads, True, True, None, None, False))
+    unclosed = iteration.unclosed if event.closed else (*iteration.unclosed, len(iteration.blocks))
+    next_iteration = with_block(iteration, (*iteration.blocks, block), (*iteration.emitted, output_id), unclosed)
+    output = BlockOutput(output_id, call.id, event.index, call.id, block)
+    return (
+        LoopState(control, with_iteration(data, next_iteration)),
+        (Emit(output),),
     )
-    next_control = Control(
-        phase=control.phase,
-        run=control.run,
-        tool_use_context=control.tool_use_context,
-        call=next_call,
-        tools=control.tools,
-        guards=control.guards,
-        budget=control.budget,
-        queue=control.queue,
-        context=control.context,
-        wait=control.wait,
-        salvage=control.salvage,
-        flight=control.flight,
-    )
-    next_iteration = Iteration(
-        view=iteration.view,
-        request=iteration.request,
-        blocks=(*iteration.blocks, block),
-        calls=iteration.calls,
-        failure=None,
-        emitted=(*iteration.emitted, output_id),
-        unclosed=iteration.unclosed if event.closed else (*iteration.unclosed, len(iteration.blocks)),
-        reply=None,
-        details="",
-        words=iteration.words,
-    )
-    next_data = Data(
-        messages=data.messages,
-        iteration=next_iteration,
-        context=data.context,
-        inbox=data.inbox,
-        usage=data.usage,
-        session_usage=data.session_usage,
-        terminal=None,
-        call_ids=data.call_ids,
-    )
-    output = BlockOutput(id=output_id, call=call.id, index=event.index, message_id=call.id, block=block)
-    return LoopState(control=next_control, data=next_data), (Emit(output=output),)
 
 
 def _call_completed(
@@ -119,7 +80,7 @@ def _call_completed(
     )
     tools = control.tools
     tools = evolve(tools, calls=(*tools.calls, record))
-    next_control = evolve(control, run=issuer.run, call=evolve(control.call, blocks=control.call.blocks + 1), tools=tools)
+    next_control = evolve(control, run=issuer.run, tools=tools)
     next_iteration = evolve(
         iteration,
         blocks=(*iteration.blocks, block),
@@ -173,7 +134,6 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
         attempt=control.call.attempt,
         overloads=0,
         streaming=False,
-        blocks=control.call.blocks,
         usable=usable,
         stop_reason=event.stop_reason,
         fault=fault,

@@ -10,15 +10,15 @@ from attrs import evolve
 from .. import texts
 from ..blocks import Block, dumps, read_block, tool_result
 from ..config import LoopConfig
-from ..control import CallState, Control, Flight, Guards, ToolCall, Tools
+from ..control import CallState, Flight, Guards, ToolCall, Tools
 from ..effects import Cancel, Effect, EffectKind, Emit, RunTool
 from ..events import Event, Outcome, ToolFinished, ToolProgressed, ToolStarted
-from ..guards.tools import all_answered
 from ..loops import loop_length, remember, round_digest
 from ..outputs import ToolProgress, ToolResult
+from ..rebuild import moved_call, with_calls, with_iteration, with_round, with_tools
 from ..scheduling import startable
-from ..state import CallData, Data, Iteration, LoopState
-from .common import Issuer, charged, find
+from ..state import CallData, LoopState
+from .common import Issuer, charged
 
 TAIL_CHARS = 2_000
 """Characters of progress kept for a call that is interrupted."""
@@ -27,12 +27,30 @@ TAIL_CHARS = 2_000
 class Round:
     """The calls of one reply while one move changes them: a scratch pad that never leaves the move."""
 
+    __slots__ = (
+        "after_stream",
+        "calls",
+        "data",
+        "effects",
+        "emitted",
+        "failed",
+        "flight",
+        "issuer",
+        "state",
+        "stopped",
+        "yielded",
+    )
+
     def __init__(self, state: LoopState) -> None:
+        tools = state.control.tools
         self.state = state
-        self.calls: list[ToolCall] = list(state.control.tools.calls)
+        self.calls: list[ToolCall] = list(tools.calls)
         self.data: list[CallData] = list(state.data.iteration.calls)
         self.flight: tuple[Flight, ...] = state.control.flight
-        self.tools: Tools = state.control.tools
+        self.yielded = tools.yielded
+        self.stopped = tools.stopped
+        self.failed = tools.failed
+        self.after_stream = tools.after_stream
         self.effects: list[Effect] = []
         self.emitted: tuple[str, ...] = state.data.iteration.emitted
         self.issuer = Issuer(state.control.run)
@@ -49,19 +67,35 @@ class Round:
         call = self.calls[position]
         if call.effect:
             self.flight = tuple([item for item in self.flight if item.id != call.effect])
-        self.calls[position] = ToolCall(
-            id=call.id,
-            index=call.index,
-            state=CallState.COMPLETED,
-            effect="",
-            started=call.started,
-            whole=call.whole,
-            last=call.last,
-            outcome=outcome,
-            traits=call.traits,
-        )
         old = self.data[position]
-        self.data[position] = CallData(use=old.use, result=block, digest=digest, tail=old.tail)
+        self.data[position] = CallData(old.use, block, digest, old.tail)
+        self.calls[position] = moved_call(call, CallState.COMPLETED, "", call.started, outcome)
+
+    def start(self, config: LoopConfig) -> None:
+        """Start the calls that may run now."""
+        if self.stopped or self.failed:
+            return
+        for position in startable(self.calls, self.after_stream, config):
+            call = self.calls[position]
+            effect_id = self.issuer.new(EffectKind.TOOL)
+            use = self.data[position].use
+            self.calls[position] = moved_call(call, CallState.EXECUTING, effect_id, call.started, None)
+            self.flight = (*self.flight, Flight(effect_id, EffectKind.TOOL, call.id))
+            self.effects.append(RunTool(effect_id, call.id, use.name, use.input_json or "{}", call.traits))
+
+    def emit_ready(self) -> None:
+        """Emit results from the front, in the order of the calls."""
+        call_id = self.state.control.call.id
+        position = self.yielded
+        while position < len(self.calls) and self.calls[position].state is CallState.COMPLETED:
+            call, data = self.calls[position], self.data[position]
+            assert data.result is not None
+            output_id = result_id(call_id, call.index)
+            self.effects.append(Emit(ToolResult(output_id, call.id, data.use.name, data.result)))
+            self.emitted = (*self.emitted, output_id)
+            self.calls[position] = moved_call(call, CallState.YIELDED, "", call.started, call.outcome)
+            position += 1
+        self.yielded = position
 
     def refuse(self, position: int, words: str) -> None:
         """Answer a call by an error that the engine made; an executing one is cancelled first."""
@@ -76,85 +110,20 @@ class Round:
             if call.state in (CallState.QUEUED, CallState.EXECUTING) and not call.started:
                 self.refuse(position, words)
 
-    def start(self, config: LoopConfig) -> None:
-        """Start the calls that may run now."""
-        tools = evolve(self.tools, calls=tuple(self.calls))
-        for position in startable(tools, config):
-            call = self.calls[position]
-            effect_id = self.issuer.new(EffectKind.TOOL)
-            use = self.data[position].use
-            self.calls[position] = evolve(call, state=CallState.EXECUTING, effect=effect_id)
-            self.flight = (*self.flight, Flight(id=effect_id, kind=EffectKind.TOOL, call=call.id))
-            self.effects.append(
-                RunTool(
-                    id=effect_id,
-                    tool_use_id=call.id,
-                    name=use.name,
-                    input_json=use.input_json or "{}",
-                    traits=call.traits,
-                )
-            )
-
-    def emit_ready(self) -> None:
-        """Emit results from the front, in the order of the calls."""
-        yielded = self.tools.yielded
-        call_id = self.state.control.call.id
-        while yielded < len(self.calls) and self.calls[yielded].state is CallState.COMPLETED:
-            call, data = self.calls[yielded], self.data[yielded]
-            assert data.result is not None
-            output_id = f"{call_id}/result-{call.index}"
-            self.effects.append(
-                Emit(output=ToolResult(id=output_id, tool_use_id=call.id, name=data.use.name, block=data.result))
-            )
-            self.emitted = (*self.emitted, output_id)
-            self.calls[yielded] = evolve(call, state=CallState.YIELDED)
-            yielded += 1
-        self.tools = evolve(self.tools, yielded=yielded)
-
     def done(self, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
         """Emit what is ready, start what may run, close the round if all is answered, and build the next state."""
-        if self.tools.after_stream and self.tools.stopped:
+        if self.after_stream and self.stopped:
             self.refuse_unstarted(texts.NOT_RUN_HOOK)
-        self.start(config)
-        self.emit_ready()
+        if self.yielded < len(self.calls):
+            self.start(config)
+            self.emit_ready()
         control, data = self.state.control, self.state.data
-        tools = Tools(
-            calls=tuple(self.calls),
-            yielded=self.tools.yielded,
-            stopped=self.tools.stopped,
-            failed=self.tools.failed,
-            after_stream=self.tools.after_stream,
-        )
-        next_control = Control(
-            phase=control.phase,
-            run=self.issuer.run,
-            tool_use_context=control.tool_use_context,
-            call=control.call,
-            tools=tools,
-            guards=control.guards,
-            budget=control.budget,
-            queue=control.queue,
-            context=control.context,
-            wait=control.wait,
-            salvage=control.salvage,
-            flight=self.flight,
-        )
-        if tools.after_stream and tools.calls and all_answered(next_control):
+        tools = Tools(tuple(self.calls), self.yielded, self.stopped, self.failed, self.after_stream)
+        next_control = with_round(control, self.issuer.run, tools, self.flight)
+        if self.after_stream and self.calls and self.yielded == len(self.calls):
             next_control = evolve(next_control, guards=self._close(control.guards, config))
-        iteration = data.iteration
-        next_iteration = Iteration(
-            view=iteration.view,
-            request=iteration.request,
-            blocks=iteration.blocks,
-            calls=tuple(self.data),
-            failure=iteration.failure,
-            emitted=self.emitted,
-            unclosed=iteration.unclosed,
-            reply=iteration.reply,
-            details=iteration.details,
-            words=iteration.words,
-        )
-        return LoopState(control=next_control, data=with_iteration(data, next_iteration)), tuple(self.effects)
+        iteration = with_calls(data.iteration, tuple(self.data), self.emitted)
+        return LoopState(next_control, with_iteration(data, iteration)), tuple(self.effects)
 
     def _close(self, guards: Guards, config: LoopConfig) -> Guards:
         parts = tuple((item.use.name, item.use.input_json or item.use.raw, _digest(item)) for item in self.data)
@@ -163,18 +132,9 @@ class Round:
         return evolve(guards, rounds=rounds, loop_warned=warned)
 
 
-def with_iteration(data: Data, iteration: Iteration) -> Data:
-    """Give the data with another iteration."""
-    return Data(
-        messages=data.messages,
-        iteration=iteration,
-        context=data.context,
-        inbox=data.inbox,
-        usage=data.usage,
-        session_usage=data.session_usage,
-        terminal=data.terminal,
-        call_ids=data.call_ids,
-    )
+def result_id(call_id: str, index: int) -> str:
+    """Name an emitted result, for tombstones."""
+    return f"{call_id}/result-{index}"
 
 
 def _digest(item: CallData) -> str:
@@ -198,77 +158,30 @@ def _own_result(call: ToolCall, block: Block) -> Block:
 def tool_started(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Note that a body is about to run: from here on the call is never forgotten."""
     assert isinstance(event, ToolStarted)
-    control = state.control
-    tools = control.tools
+    tools = state.control.tools
     calls = tuple(
         [
-            call
-            if call.effect != event.id
-            else ToolCall(
-                id=call.id,
-                index=call.index,
-                state=call.state,
-                effect=call.effect,
-                started=True,
-                whole=call.whole,
-                last=call.last,
-                outcome=call.outcome,
-                traits=call.traits,
-            )
+            moved_call(call, call.state, call.effect, True, call.outcome) if call.effect == event.id else call
             for call in tools.calls
         ]
     )
-    next_control = Control(
-        phase=control.phase,
-        run=control.run,
-        tool_use_context=control.tool_use_context,
-        call=control.call,
-        tools=Tools(
-            calls=calls,
-            yielded=tools.yielded,
-            stopped=tools.stopped,
-            failed=tools.failed,
-            after_stream=tools.after_stream,
-        ),
-        guards=control.guards,
-        budget=control.budget,
-        queue=control.queue,
-        context=control.context,
-        wait=control.wait,
-        salvage=control.salvage,
-        flight=control.flight,
-    )
-    return LoopState(control=next_control, data=state.data), ()
+    started = Tools(calls, tools.yielded, tools.stopped, tools.failed, tools.after_stream)
+    return LoopState(with_tools(state.control, started), state.data), ()
 
 
 def tool_progressed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Show progress at once, and keep its tail for the case that the call is interrupted."""
     assert isinstance(event, ToolProgressed)
     iteration = state.data.iteration
-    flight = find(state.control.flight, event.id)
-    tool_use_id = flight.call if flight is not None else ""
-    calls = tuple(
-        [
-            data
-            if call.effect != event.id
-            else CallData(use=data.use, result=data.result, digest=data.digest, tail=(data.tail + event.text)[-TAIL_CHARS:])
-            for call, data in zip(state.control.tools.calls, iteration.calls, strict=True)
-        ]
-    )
-    next_iteration = Iteration(
-        view=iteration.view,
-        request=iteration.request,
-        blocks=iteration.blocks,
-        calls=calls,
-        failure=iteration.failure,
-        emitted=iteration.emitted,
-        unclosed=iteration.unclosed,
-        reply=iteration.reply,
-        details=iteration.details,
-        words=iteration.words,
-    )
-    output = ToolProgress(tool_use_id=tool_use_id, text=event.text)
-    return LoopState(control=state.control, data=with_iteration(state.data, next_iteration)), (Emit(output=output),)
+    calls = list(iteration.calls)
+    tool_use_id = ""
+    for position, call in enumerate(state.control.tools.calls):
+        if call.effect == event.id:
+            old = calls[position]
+            calls[position] = CallData(old.use, old.result, old.digest, (old.tail + event.text)[-TAIL_CHARS:])
+            tool_use_id = call.id
+    next_iteration = with_calls(iteration, tuple(calls), iteration.emitted)
+    return LoopState(state.control, with_iteration(state.data, next_iteration)), (Emit(ToolProgress(tool_use_id, event.text)),)
 
 
 def tool_finished(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
@@ -290,7 +203,7 @@ def tool_finished(state: LoopState, event: Event, config: LoopConfig) -> tuple[L
 def _stop(rounds: Round, position: int, words: str) -> None:
     """A tool hook stops the run: its call counts as started, and calls that have not begun never will."""
     rounds.calls[position] = evolve(rounds.calls[position], started=True)
-    rounds.tools = evolve(rounds.tools, stopped=True)
+    rounds.stopped = True
     for other, call in enumerate(rounds.calls):
         if call.state is CallState.EXECUTING and not call.started:
             rounds.effects.append(Cancel(id=call.effect))
@@ -303,7 +216,7 @@ def _stop(rounds: Round, position: int, words: str) -> None:
 def _cancel_siblings(rounds: Round, position: int) -> None:
     """A failure cancels what runs beside it and answers what waits, naming the cause."""
     name = rounds.data[position].use.name
-    rounds.tools = evolve(rounds.tools, failed=name)
+    rounds.failed = name
     words = texts.sibling_failed(name)
     for other, call in enumerate(rounds.calls):
         if call.state is CallState.QUEUED or (call.state is CallState.EXECUTING and not call.started):

@@ -173,15 +173,15 @@ def _clean_reply(block: Block, rules: Rules) -> Block | None:
     if block.type == "compaction" and '"content":""' in block.json:
         return None
     if block.type == "tool_use" and ('"input":{' not in block.json or not block.name):
-        return _whole_call(block)
-    return _sound(block)
+        block = _whole_call(block)
+    return _sound(_unmarked(block))
 
 
 def _whole_call(block: Block) -> Block:
     """Give a call an object as input and a name; the reducer stores none without, but a foreign history may."""
     value = _loaded(block) or {"type": "tool_use", "id": block.id}
     if isinstance(value.get("input"), dict) and block.name:
-        return _sound(block)
+        return block
     given = value.get("input")
     value["input"] = given if isinstance(given, dict) else {}
     value["name"] = block.name or "unknown"
@@ -195,11 +195,17 @@ def _clean_user(block: Block, role: str, rules: Rules) -> Block | None:
         return None
     if block.type == "tool_result" and block.blank:
         return _fill_result(block)
-    if '"cache_control"' in block.json or (block.type == "text" and '"citations"' in block.json):
-        value = _loaded(block)
-        if value is not None and _strip_keys(value, block.type):
-            return evolve(block, json=dumps(value))
-    return _sound(block)
+    return _sound(_unmarked(block, citations=block.type == "text"))
+
+
+def _unmarked(block: Block, *, citations: bool = False) -> Block:
+    """Remove cache marks, which are put in when a body is joined, and citations where they may not stand."""
+    if '"cache_control"' not in block.json and not (citations and '"citations"' in block.json):
+        return block
+    value = _loaded(block)
+    if value is None or not _strip_keys(value, citations):
+        return block
+    return evolve(block, json=dumps(value))
 
 
 def _sound(block: Block) -> Block:
@@ -221,16 +227,17 @@ def _loaded(block: Block) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _strip_keys(value: dict[str, Any], kind: str) -> bool:
-    """Remove cache marks (they are put in when a body is joined) and citations on user text; tell if anything went."""
+def _strip_keys(value: dict[str, Any], citations: bool) -> bool:
+    """Remove cache marks of a block and its parts, and citations if asked; tell if anything went."""
     changed = value.pop("cache_control", None) is not None
-    if kind == "text":
+    if citations:
         changed = value.pop("citations", None) is not None or changed
     content = value.get("content")
     if isinstance(content, list):
         for part in content:
             if isinstance(part, dict):
-                changed = _strip_keys(part, str(part.get("type", ""))) or changed
+                text = value.get("type") == "tool_result" and part.get("type") == "text"
+                changed = _strip_keys(part, text) or changed
     return changed
 
 
