@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,6 +12,8 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from fsm_agent.log.errors import LogDamaged, LogError, LogUnreadable
 from fsm_agent.log.format import START, seal
@@ -87,15 +90,32 @@ def test_every_cut_is_judged(path: Path) -> None:
     toy.write(path, (toy.EVENTS[4], toy.EVENTS[-1]))
     whole = path.read_bytes()
     ends = list(accumulate(len(line) for line in whole.splitlines(keepends=True)))
-    for size in range(ends[0]):
-        with pytest.raises(LogUnreadable):
-            read(path, whole[:size])
-    for size in range(ends[0], len(whole)):
-        tail = read(path, whole[:size])
+    for size in reversed(range(len(whole))):
+        os.truncate(path, size)
+        if size < ends[0]:
+            with pytest.raises(LogUnreadable):
+                read_log(path)
+            continue
+        tail = read_log(path).tail
         kept = max(end for end in ends if end <= size)
         assert (tail.torn, tail.offset) == (size not in ends, kept)
         assert tail.records == ends.index(kept)
         assert tail.end is None
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_spoiled_log_never_says_something_else(path: Path, whole: bytes, data: st.DataObject) -> None:
+    """Bytes cut out, put in, copied about: a log is refused by a ``LogError``, or gives the first of its true events."""
+    here = st.integers(0, len(whole))
+    start, end = sorted((data.draw(here), data.draw(here)))
+    piece = data.draw(st.one_of(st.binary(max_size=20), st.tuples(here, here).map(lambda span: whole[min(span) : max(span)])))
+    path.write_bytes(whole[:start] + piece + whole[end:])
+    events = []
+    with contextlib.suppress(LogError):
+        for record in read_log(path).records():
+            events.append(record.event)
+    assert tuple(events) == toy.EVENTS[: len(events)]
 
 
 def test_a_torn_tail_of_nul_bytes_is_torn(path: Path, whole: bytes) -> None:
