@@ -28,6 +28,9 @@ OUTPUTS: tuple[type[Any], ...] = typing.get_args(Output)
 
 SPARSE = Encoders()
 FULL = Encoders(full=True)
+SNAPSHOT = Encoders(instead={LoopConfig: lambda config: FULL.record(LoopConfig)(config)})
+"""For headers. A configuration is written whole, so that later defaults do not change an old run; of a state only what
+was said, so that the inner records of the core stay free to lose a field that a run does not begin with."""
 STRICT = Decoders()
 LENIENT = Decoders(lenient=True)
 
@@ -60,7 +63,9 @@ def encode_with(encoder: Callable[[], Encoder], value: Any) -> str:
     """
     try:
         return exact(encoder()(value))
-    except (TypeError, KeyError, AttributeError) as error:
+    except CodecError:
+        raise
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise CodecError(f"{type(value).__name__} has no text: {type(error).__name__} {error}") from error
 
 
@@ -140,8 +145,8 @@ def decode_control(text: str | bytes) -> Control:
 
 
 def encode_state(state: LoopState) -> str:
-    """Give the whole text of a state, every field written."""
-    return encode_with(lambda: FULL.record(LoopState), state)
+    """Give the whole text of a state; fields with their default are left out."""
+    return encode_with(lambda: SPARSE.record(LoopState), state)
 
 
 def decode_state(text: str | bytes) -> LoopState:

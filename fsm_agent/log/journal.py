@@ -14,7 +14,7 @@ from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.outputs import Terminal
 from ..core.state import LoopState, Rejection, Step
-from .codec import EVENTS, FULL, SPARSE, encode_with, exact
+from .codec import EVENTS, SNAPSHOT, SPARSE, encode_with, exact
 from .digest import STATE_EVERY, StateDigests, effects_digest, sketch, table_digest
 from .format import MAGIC, MAJOR, MINOR, Header, Parent, seal
 
@@ -113,7 +113,7 @@ class Journal:
             parent=parent,
             caller=caller,
         )
-        text = encode_with(lambda: FULL.record(Header), header)
+        text = encode_with(lambda: SNAPSHOT.record(Header), header)
         place = Path(path)
         _make_private(place.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)

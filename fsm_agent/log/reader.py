@@ -185,7 +185,11 @@ def read_log(path: str | os.PathLike[str]) -> LogFile:
         raise LogUnreadable(path, "the log was cut off within its header, so it holds no record")
     if not is_whole(first):
         raise LogDamaged(path, 0, "is damaged: its checksum does not match")
-    header, created = _header(path, json.loads(first))
+    try:
+        value = _JSON.raw_decode(first.decode())[0]
+    except ValueError as error:
+        raise LogDamaged(path, 0, f"is no JSON: {error}") from error
+    header, created = _header(path, value)
     if chain_of(first, b"", header.salt.encode()) is None:
         raise LogDamaged(path, 0, "is damaged: its digest does not match")
     return LogFile(place, header, created, first)

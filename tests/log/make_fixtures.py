@@ -14,6 +14,7 @@ from attrs import evolve
 
 from fsm_agent.core.config import LoopConfig
 from fsm_agent.core.control import Control
+from fsm_agent.core.messages import Message
 from fsm_agent.core.outputs import Terminal
 from fsm_agent.core.state import Data, LoopState, Rejection, Step, initial
 from fsm_agent.log import codec
@@ -29,10 +30,10 @@ PLACE = Path(__file__).parent / f"v{MAJOR}"
 
 
 def write_every_kind(path: Path) -> None:
-    """A log that holds every kind of event twice, bare and full, every kind of effect, a full state and an end."""
+    """A log that holds every kind of event twice, bare and full, every kind of effect, a history and an end."""
     path.unlink(missing_ok=True)
-    state = LoopState(sample(Control, full=True), sample(Data, full=True))
     config = sample(LoopConfig, full=True)
+    state = initial(config, (sample(Message, full=True),))
     parent = Parent("other.log", 3, "c" * 64)
     journal = Journal.create(path, config, state, "session", "run", parent=parent, caller="run/tool-1", table="t" * 64)
     effects = tuple(sample(cls, full=True) for cls in codec.EFFECTS)
@@ -49,6 +50,8 @@ def write_defaults(path: Path) -> None:
     for cls in codec.EVENTS:
         event = sample(cls, full=False)
         said[codec.encode_event(event)] = json.loads(codec.FULL.tagged(cls)(event))
+    state = LoopState(sample(Control, full=False), sample(Data, full=False))
+    said[codec.encode_state(state)] = json.loads(codec.FULL.record(LoopState)(state))
     path.write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fsm_agent.core.blocks import read_block, text_block
 from fsm_agent.core.config import LoopConfig
 from fsm_agent.core.control import Control
-from fsm_agent.core.events import EVENT_KINDS, BlockCompleted, ModelSwitched, StreamStarted, ToolTraits, ToolUse
+from fsm_agent.core.events import EVENT_KINDS, BlockCompleted, ModelSwitched, RunStarted, StreamStarted, ToolTraits, ToolUse
 from fsm_agent.core.state import LoopState, initial
 from fsm_agent.log import codec
 from fsm_agent.log.errors import CodecError
@@ -85,8 +85,9 @@ def test_block_text_keeps_its_bytes() -> None:
 
 
 def test_defaults_are_left_out_of_events_and_written_in_snapshots() -> None:
-    """An event's text grows with what it says; a config snapshot names every field."""
+    """Texts of events and states grow with what they say; a config snapshot names every field."""
     assert codec.encode_event(StreamStarted(id="r/call-1")) == '{"is":"stream_started","id":"r/call-1"}'
+    assert "max_turns" not in codec.encode_state(initial(LoopConfig(model="m")))
     config = json.loads(codec.encode_config(LoopConfig(model="m")))
     assert list(config) == [field.name for field in fields_of(LoopConfig)]
 
@@ -139,7 +140,9 @@ def test_a_config_that_cannot_hold_is_refused() -> None:
         codec.decode_config('{"model":"m","max_attempts":0}')
 
 
-@pytest.mark.parametrize("value", [3, None, "timer_fired", StreamStarted(id=3), ModelSwitched(model=None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "value", [3, None, "timer_fired", StreamStarted(id=3), ModelSwitched(model=None), RunStarted("r", (), spent=10**5000)]
+)  # type: ignore[arg-type]
 def test_what_is_no_event_has_no_text(value: Any) -> None:
     """A value that is no event, or holds something of another type, is refused instead of being written wrongly."""
     with pytest.raises(CodecError):
