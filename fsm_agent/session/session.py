@@ -16,7 +16,7 @@ from ..core.phases import TERMINAL_SET, AbortReason
 from ..core.state import LoopState, initial
 from ..core.usage import ModelUsage, add_usage
 from ..runtime.faults import RunBusy, RunEnded
-from ..runtime.prompt import Prompt
+from ..runtime.prompt import Prompt, prompt_blocks
 from ..runtime.run import CommandStatus, Run
 from .agent import Agent, new_id
 from .query import Query
@@ -80,6 +80,7 @@ class Session:
         """
         if self._active is not None:
             raise RunBusy("the session works on a prompt; queue the message in that run, or submit it there")
+        prompt_blocks(prompt)
         return Submission(self, prompt, {"token_budget": token_budget, "log": log, "on_command": on_command, **options})
 
     def describe(self) -> str:

@@ -41,9 +41,12 @@ from fsm_agent.core.events import (
     ToolUseSummaryReady,
 )
 from fsm_agent.core.failures import ErrorKind, ModelFailure
+from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.outputs import TextDelta
+from fsm_agent.core.state import LoopState, initial
 from fsm_agent.core.usage import ModelUsage
 from fsm_agent.runtime.ports import Deps, ModelItem, ToolPorts
+from fsm_agent.session.agent import Agent
 
 USAGE = (ModelUsage(model="m", input_tokens=100, output_tokens=10, cost=1_500),)
 
@@ -244,10 +247,22 @@ def deps(model: Model, tools: Tools | None = None, **parts: Any) -> Deps:
     return Deps(model=model, tools=tools or Tools(), **parts)
 
 
+def history(agent: Agent, words: int) -> LoopState:
+    """Give a conversation of old rounds."""
+    rounds = []
+    for n in range(6):
+        rounds.append(message(f"old/u{n}", "user", MessageKind.PROMPT, (text_block("word " * words),)))
+        rounds.append(message(f"old/a{n}", "assistant", MessageKind.ASSISTANT, (text_block("word " * words),), model="m"))
+    return initial(agent.config, tuple(rounds))
+
+
 Until = Callable[[], bool]
 
 
 async def until(condition: Until) -> None:
-    """Wait for a condition, without looking at a clock."""
-    while not condition():
+    """Wait for a condition, without looking at a clock; one that never comes is an error."""
+    for _ in range(5_000):
+        if condition():
+            return
         await anyio.sleep(0.001)
+    raise AssertionError("what the test waits for never came")

@@ -12,14 +12,12 @@ import pytest
 from fsm_agent.core.blocks import text_block
 from fsm_agent.core.config import ContextConfig
 from fsm_agent.core.failures import ErrorKind
-from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.outputs import Output
 from fsm_agent.core.phases import Cause, Phase, TerminalReason
-from fsm_agent.core.state import LoopState, initial
 from fsm_agent.session.agent import Agent
 from fsm_agent.session.session import Session
 
-from .script import Compactor, Fail, Hang, Hooks, Model, Providers, Reply, Say, Tools, Use, deps, reply, until
+from .script import Compactor, Fail, Hang, Hooks, Model, Providers, Reply, Say, Tools, Use, deps, history, reply, until
 
 pytestmark = pytest.mark.anyio
 
@@ -33,15 +31,6 @@ WAITS: dict[Phase, tuple[Reply, ...]] = {
     Phase.GATHERING_ATTACHMENTS: (reply(Use("quick")),),
     Phase.RUNNING_STOP_HOOKS: (reply(Say("done")),),
 }
-
-
-def history(agent: Agent, words: int) -> LoopState:
-    """Give a conversation of old rounds."""
-    rounds = []
-    for n in range(6):
-        rounds.append(message(f"old/u{n}", "user", MessageKind.PROMPT, (text_block("word " * words),)))
-        rounds.append(message(f"old/a{n}", "assistant", MessageKind.ASSISTANT, (text_block("word " * words),), model="m"))
-    return initial(agent.config, tuple(rounds))
 
 
 def session_that_waits_in(phase: Phase) -> tuple[Session, Model, Tools]:
