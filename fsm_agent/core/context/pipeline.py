@@ -8,6 +8,7 @@ from ..config import LoopConfig, Microcompact, thresholds
 from ..messages import Message
 from ..models import ModelInfo, Thresholds
 from ..outputs import Boundary
+from ..request.prompt import USER_CONTEXT_ID
 from . import collapse, microcompact
 from .after_boundary import after_boundary
 from .compact import compactable
@@ -204,7 +205,7 @@ def _first_change(now: _Pass) -> int:
     """Find the first message that differs from what was sent; -1 if nothing was cut."""
     sources = now.context.sent.sources
     # The user context stands among the sources but not in the view.
-    old = [item for item in sources if item.id != "user-context"]
+    old = [item for item in sources if item.id != USER_CONTEXT_ID]
     for index, item in enumerate(old):
         if index >= len(now.view) or now.view[index] is not item:
             return index

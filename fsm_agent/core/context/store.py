@@ -109,6 +109,7 @@ class ContextState:
         thinking_cut: thinking was removed behind a cut, so requests ask the API to drop what no longer fits.
         task_remaining: remaining of the API's task budget, None before the first compaction.
         task_start: tokens of the context when ``task_remaining`` was set.
+        open_server_calls: a reply was kept whose server calls had no result yet; the next passes settle them.
     """
 
     base: TokenBase | None = None
@@ -122,3 +123,4 @@ class ContextState:
     thinking_cut: bool = False
     task_remaining: int | None = None
     task_start: int = 0
+    open_server_calls: bool = False

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 from attrs import evolve, frozen
 
 from ..config import LoopConfig
 from ..context.store import ContextState, Sent
 from ..context.usage import count_view
-from ..messages import Message
+from ..messages import UNSENT_KINDS, Message
+from ..models import ModelInfo
 from ..wire import CHAIN_START, Request, Unsendable, WireMessage
 from .encode import wire_of
 from .head import betas, head_of, keeps_thinking, manual_only, max_tokens
 from .normalise import Rules, normalise, opening
-from .prompt import user_context
+from .prompt import USER_CONTEXT_ID, user_context
 
 __all__ = ["Built", "build", "max_tokens"]
 
@@ -54,21 +57,11 @@ def build(
     """
     info = config.info(model)
     sources = _sources(view, config)
-    possible = not manual_only(config, info) or _manual_may_go_on(view, model)
-    keeps = possible and keeps_thinking(config, info) and not context.drop_thinking
-    values = betas(config, info)
-    sent = _kept(context.sent, sources, f"{model} {keeps} {info.system_messages} {','.join(values)}")
-    rules = Rules(
-        model=model,
-        thinking=keeps,
-        system_messages=info.system_messages,
-        betas=values,
-        used=sent.calls,
-        first=not sent.wires,
-    )
-    sent = _extend(sent, sources, rules)
-    if _breaks_system(sent):
-        sent = _extend(Sent(key=sent.key), sources, evolve(rules, used=(), first=True))
+    wanted = keeps_thinking(config, info) and not context.drop_thinking
+    sent = _send(context.sent, sources, config, info, keeps=wanted)
+    possible = not wanted or not manual_only(config, info) or _manual_fits(sent.wires)
+    if not possible:
+        sent = _send(context.sent, sources, config, info, keeps=False)
     fault = _fault(sent, view, allow_prefill)
     if fault is not None:
         return fault
@@ -87,17 +80,44 @@ def build(
     return Built(request=request, context=evolve(context, sent=sent))
 
 
-def _manual_may_go_on(view: tuple[Message, ...], model: str) -> bool:
+def _send(sent: Sent, sources: tuple[Message, ...], config: LoopConfig, info: ModelInfo, *, keeps: bool) -> Sent:
+    """Bring what was sent up to date with the sources.
+
+    Args:
+        sent: what was sent before.
+        sources: all messages to send.
+        config: settings.
+        info: the model that is called.
+        keeps: thinking may be sent.
+    """
+    values = betas(config, info)
+    kept = _kept(sent, sources, f"{info.name} {keeps} {info.system_messages} {','.join(values)}")
+    rules = Rules(
+        model=info.name,
+        thinking=keeps,
+        system_messages=info.system_messages,
+        betas=values,
+        used=kept.calls,
+        first=not kept.wires,
+    )
+    made = _extend(kept, sources, rules)
+    if _breaks_system(made):
+        made = _extend(Sent(key=kept.key), sources, evolve(rules, used=(), first=True))
+    return made
+
+
+def _manual_fits(wires: tuple[WireMessage, ...]) -> bool:
     """Tell whether manual thinking may be on: a turn whose calls are being answered must have begun with it."""
-    index = len(view) - 1
-    while index >= 0 and view[index].role != "assistant":
+    index = len(wires) - 1
+    answers = False
+    while index >= 0 and wires[index].role != "assistant":
+        answers = answers or any(block["type"] == "tool_result" for block in json.loads(wires[index].body)["content"])
         index -= 1
-    if index < 0 or not any(item.results for item in view[index + 1 :]):
+    if index < 0 or not answers:
         return True
-    while index > 0 and view[index - 1].role == "assistant":
+    while index > 0 and wires[index - 1].role == "assistant":
         index -= 1
-    blocks = view[index].blocks
-    return view[index].model == model and bool(blocks) and blocks[0].is_thinking and blocks[0].signed
+    return json.loads(wires[index].body)["content"][0]["type"] in ("thinking", "redacted_thinking")
 
 
 def _sources(view: tuple[Message, ...], config: LoopConfig) -> tuple[Message, ...]:
@@ -106,10 +126,11 @@ def _sources(view: tuple[Message, ...], config: LoopConfig) -> tuple[Message, ..
     if meta is None:
         return view
     for index, item in enumerate(view):
-        if item.role == "assistant" and item.blocks and item.blocks[0].type == "compaction":
+        if item.kind in UNSENT_KINDS or not item.blocks:
+            continue
+        if item.role == "assistant" and item.blocks[0].type == "compaction":
             return (*view[: index + 1], meta, *view[index + 1 :])
-        if item.role == "assistant" or item.kind.value == "prompt":
-            break
+        break
     return (meta, *view)
 
 
@@ -158,6 +179,9 @@ def _extend(sent: Sent, sources: tuple[Message, ...], rules: Rules) -> Sent:
     if not new:
         return sent
     shown = normalise(new, rules)
+    if not sent.wires and len(shown) == 1 and shown[0] in new and shown[0].id == USER_CONTEXT_ID:
+        # Nothing but the user context: there is nothing to say.
+        return Sent(key=sent.key)
     if not sent.wires:
         front = opening(shown[0] if shown else None)
         if front is not None:

@@ -179,6 +179,12 @@ class _Pending:
     old: dict[str, tuple[int, int]]
 
 
+def has_open_server_calls(messages: tuple[Message, ...]) -> bool:
+    """Tell whether a call that the API runs itself has no answer in these messages."""
+    answered = {block.id for item in messages for block in item.blocks if is_server_result(block)}
+    return any(block.type in _SERVER_CALLS and block.id not in answered for item in messages for block in item.blocks)
+
+
 def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Drop calls that the API runs itself and never answered, and answers without their call.
 
