@@ -106,7 +106,14 @@ class Calls:
             self._authorise(exchange)
             return make()
         except Refused as refusal:
-            return plan(refusal.error, Asked(""), self.ids, exchange.request_id)
+            error = refusal.error
+        except RecursionError:
+            error = HttpError(400, message="The request body is not valid JSON: nested too deeply")
+        except Exception as fault:
+            # A fault of this server must be seen by the client, and kept where a test looks.
+            exchange.error = f"{type(fault).__name__}: {fault}"
+            error = HttpError(500, message=f"loopback server: {exchange.error}", should_retry=False)
+        return plan(error, Asked(""), self.ids, exchange.request_id)
 
     def message(self, exchange: Exchange) -> Plan:
         """Make the plan for ``POST /v1/messages``."""

@@ -32,21 +32,23 @@ def read_stream(raw: bytes) -> tuple[tuple[dict[str, Any], ...], str | None]:
     blocks: list[dict[str, Any]] = []
     inputs: dict[int, str] = {}
     # A spliced stream opens an index a second time: deltas go to the block that was opened last.
-    places: dict[Any, int] = {}
+    places: dict[int, int] = {}
     reason: str | None = None
     for event in events_of(raw):
-        delta, place = event.get("delta"), places.get(event.get("index"))
+        delta, index = event.get("delta"), event.get("index")
+        place = places.get(index) if isinstance(index, int) else None
         block, message = event.get("content_block"), event.get("message")
         if event.get("type") == "content_block_start" and isinstance(block, dict):
-            places[event.get("index")] = len(blocks)
+            if isinstance(index, int):
+                places[index] = len(blocks)
             blocks.append(dict(block))
         elif event.get("type") == "message_start" and isinstance(message, dict):
             # Programmatic calls arrive whole in the opening of the message, its stop reason with them.
             whole = message.get("content")
             blocks.extend(dict(one) for one in (whole if isinstance(whole, list) else ()) if isinstance(one, dict))
-            reason = message.get("stop_reason") or reason
+            reason = _word(message.get("stop_reason")) or reason
         elif event.get("type") == "message_delta" and isinstance(delta, dict):
-            reason = delta.get("stop_reason") or reason
+            reason = _word(delta.get("stop_reason")) or reason
         elif isinstance(delta, dict) and place is not None:
             if delta.get("type") == "input_json_delta":
                 inputs[place] = inputs.get(place, "") + str(delta.get("partial_json", ""))
@@ -60,6 +62,10 @@ def read_stream(raw: bytes) -> tuple[tuple[dict[str, Any], ...], str | None]:
     return tuple(blocks), reason
 
 
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:
     for name in ("text", "thinking", "content"):
         if isinstance(delta.get(name), str):
@@ -68,4 +74,5 @@ def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:
         if delta.get(name) is not None:
             block[name] = delta[name]
     if "citation" in delta:
-        block["citations"] = [*(block.get("citations") or []), delta["citation"]]
+        before = block.get("citations")
+        block["citations"] = [*(before if isinstance(before, list) else ()), delta["citation"]]

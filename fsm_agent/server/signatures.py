@@ -88,7 +88,7 @@ def system_digest(system: Any) -> str:
     """Give the digest of a system prompt: a text and one text block with it are the same, marks do not count."""
     if not system:
         return START
-    blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+    blocks = system if isinstance(system, list) else [{"type": "text", "text": system}]
     return _digest(canonical([_bare(block) for block in blocks]))
 
 

@@ -97,7 +97,10 @@ BROKEN = (
     Case("pairing", request(*ROUND, user(result("a")), user(result("b")))),
     Case("pairing", request(user(result("a")))),
     Case("pairing", request(*ROUND, user(result("a"), result("b")), assistant(text("x")), user(result("a")))),
-    Case("pairing", request(*ROUND, user({"type": "tool_result", "content": "x"}, result("b")))),
+    Case("body_shape", request(*ROUND, user({"type": "tool_result", "content": "x"}, result("b")))),
+    Case("body_shape", request(*ROUND, user(result(["a"]), result("b")))),
+    Case("body_shape", request(user({"type": "text", "text": 3}))),
+    Case("body_shape", request(*ROUND, user(result("a", 3), result("b")))),
     Case("tool_ids", request(user(text("hi")), assistant(call("")), user(result("")))),
     Case("tool_ids", request(user(text("hi")), assistant(call("a b")), user(result("a b")))),
     Case(

@@ -60,9 +60,7 @@ def _results(turn: Turn, before: Turn | None) -> Iterator[tuple[str, str]]:
         if block.get("type") != "tool_result":
             continue
         identity = block.get("tool_use_id")
-        if not isinstance(identity, str) or not identity:
-            yield at(message, place, "tool_use_id"), "Field required"
-        elif identity not in calls:
+        if identity not in calls:
             yield at(message, place), f"unexpected `tool_use_id` found in `tool_result` blocks: {identity}. {_UNEXPECTED}"
         elif identity in seen:
             yield (
@@ -187,7 +185,7 @@ def _schema(schema: Any, path: str) -> Iterator[tuple[str, str]]:
 def tool_references(wire: Wire) -> Iterator[tuple[str, str]]:
     """Tools that tool_choice and tool references name are defined."""
     listed = wire.body.get("tools")
-    names = {tool.get("name") for tool in listed if isinstance(tool, Mapping)} if isinstance(listed, list) else set()
+    names = [tool.get("name") for tool in listed if isinstance(tool, Mapping)] if isinstance(listed, list) else []
     choice = wire.body.get("tool_choice")
     if isinstance(choice, Mapping):
         if not names and choice.get("type") != "none":

@@ -25,6 +25,17 @@ USER_BLOCKS = frozenset(
 )
 """Block types that are read in a user message; those of the second line may not stand there by another rule."""
 
+_TEXTS: dict[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "thinking": ("thinking", "signature"),
+    "redacted_thinking": ("data",),
+    "tool_use": ("id", "name"),
+    "server_tool_use": ("id", "name"),
+    "mcp_tool_use": ("id", "name"),
+    "tool_result": ("tool_use_id",),
+}
+"""Fields of a block that must be there and be texts."""
+
 _MAX_MESSAGES = 100_000
 
 
@@ -83,6 +94,23 @@ def _message(number: int, message: Any) -> Iterator[tuple[str, str]]:
             yield at(number, place), "Input does not match the expected shape."
         elif role == "user" and block["type"] not in USER_BLOCKS:
             yield at(number, place), f"Input tag '{block['type']}' found using 'type' does not match any of the expected tags"
+        else:
+            yield from _fields(block, at(number, place))
+
+
+def _fields(block: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    kind = block["type"]
+    # Results of server tools have many names, and one field in common.
+    names = _TEXTS.get(kind) or (("tool_use_id",) if kind.endswith("_tool_result") else ())
+    for name in names:
+        if not isinstance(block.get(name), str):
+            words = "Input should be a valid string" if name in block else "Field required"
+            yield f"{path}.{kind}.{name}", words
+    content = block.get("content")
+    if kind == "compaction" and not (content is None or isinstance(content, str)):
+        yield f"{path}.{kind}.content", "Input should be a valid string"
+    if kind == "tool_result" and not (content is None or isinstance(content, str | list)):
+        yield f"{path}.{kind}.content", "Input should be a valid string or a list of blocks"
 
 
 RULES: tuple[Rule, ...] = (body_shape,)
