@@ -136,7 +136,9 @@ def _was_issued(run: Run, effect_id: str, kind: EventKind) -> bool:
     if not run.id or not effect_id.startswith(prefix):
         return False
     word, _, number = effect_id[len(prefix) :].rpartition("-")
-    if not (number.isascii() and number.isdigit()) or number[0] == "0" or int(number) > run.issued:
+    if not (number.isascii() and number.isdigit()) or number[0] == "0" or len(number) > len(str(run.issued)):
+        return False
+    if int(number) > run.issued:
         return False
     if kind in (EventKind.EFFECT_FAILED, EventKind.EFFECT_LOST):
         return word in ANSWERS

@@ -58,15 +58,14 @@ def _run_tools(state: LoopState, config: LoopConfig, malformed: int) -> tuple[Lo
     guards = evolve(kept.control.guards, malformed=malformed)
     tools = evolve(kept.control.tools, after_stream=True)
     rounds = Round(LoopState(control=evolve(kept.control, guards=guards, tools=tools), data=kept.data))
-    last = len(state.data.iteration.blocks) - 1
     for position, call in enumerate(rounds.calls):
         if call.whole or call.state is not CallState.QUEUED:
             continue
         use = rounds.data[position].use
-        if use.input_json is not None and not (cut and call.index == last):
+        if use.input_json is not None and not (cut and call.last):
             words = texts.NOT_RUN_DUPLICATE
         else:
-            words = texts.not_whole(use.raw, use.problem, cut and call.index == last)
+            words = texts.not_whole(use.raw, use.problem, cut and call.last)
         rounds.refuse(position, words)
     settled, more = rounds.done(config)
     return settled, effects + more

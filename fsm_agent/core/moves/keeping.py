@@ -8,6 +8,7 @@ from ..control import CallState, Control
 from ..effects import Effect, Emit, RunPostSamplingHooks
 from ..messages import MessageKind, message
 from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
+from ..request.pairing import has_open_server_calls
 from ..state import LoopState
 from .stream import block_id, empty_call
 from .tools import result_id
@@ -75,12 +76,15 @@ def keep(state: LoopState, positions: tuple[int, ...]) -> tuple[LoopState, tuple
         effects.append(RunPostSamplingHooks(reply=reply))
     else:
         effects.append(Emit(output=CallEnd(call=call_id, ending=Ending.DISCARDED)))
+    context = data.context
+    if reply is not None and has_open_server_calls((reply,)):
+        context = evolve(context, open_server_calls=True)
     tools = evolve(control.tools, calls=tuple(calls), yielded=sum(call.state is CallState.YIELDED for call in calls))
     guards = evolve(control.guards, empty_retried=False) if chosen else control.guards
     return (
         LoopState(
             control=evolve(control, tools=tools, guards=guards),
-            data=evolve(data, iteration=evolve(iteration, calls=tuple(records), reply=reply)),
+            data=evolve(data, context=context, iteration=evolve(iteration, calls=tuple(records), reply=reply)),
         ),
         tuple(effects),
     )

@@ -10,13 +10,14 @@ from ..context.compact import plan
 from ..context.pipeline import prepare
 from ..control import AutoCompactTracking, Call, Control, Flight, Tools, Wait
 from ..effects import CallModel, Compact, Effect, EffectKind, Emit, PrefetchKind, StageCollapse, StartPrefetch, StartTimer
-from ..events import Event
+from ..events import Event, TimerFired
 from ..guards.context import breaker_is_open
 from ..outputs import Notice, RequestStart, Retrying
 from ..phases import CompactKind
 from ..request.build import Built, build
+from ..request.pairing import has_open_server_calls, settle_server_calls
 from ..state import Iteration, LoopState, call_ids
-from .common import Issuer, discard
+from .common import Issuer, discard, without
 
 
 def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
@@ -27,13 +28,17 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
     control, data = state.control, state.data
     issuer = Issuer(control.run)
     model = control.tool_use_context.model
-    prepared = prepare(data.messages, data.context, config, model, issuer.new("view"))
+    messages, context = data.messages, data.context
+    if context.open_server_calls:
+        messages = settle_server_calls(messages)
+        context = evolve(context, open_server_calls=has_open_server_calls(messages))
+    prepared = prepare(messages, context, config, model, issuer.new("view"))
     effects: list[Effect] = [Emit(output=boundary) for boundary in prepared.boundaries]
     flight = list(control.flight)
-    for span, messages in prepared.stage:
+    for span, members in prepared.stage:
         effect_id = issuer.new(EffectKind.COLLAPSE)
         flight.append(Flight(id=effect_id, kind=EffectKind.COLLAPSE, call=span.id))
-        effects.append(StageCollapse(id=effect_id, span=span.id, messages=messages, model=model))
+        effects.append(StageCollapse(id=effect_id, span=span.id, messages=members, model=model))
     if config.prefetch_skills and all(item.kind is not EffectKind.SKILLS for item in flight):
         effect_id = issuer.new(EffectKind.SKILLS)
         flight.append(Flight(id=effect_id, kind=EffectKind.SKILLS))
@@ -218,4 +223,6 @@ def retry(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState
 
 def timer_fired(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Go back to the same request."""
-    return state, ()
+    assert isinstance(event, TimerFired)
+    control = evolve(state.control, flight=without(state.control.flight, event.id))
+    return LoopState(control=control, data=state.data), ()

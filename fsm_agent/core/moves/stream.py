@@ -119,9 +119,8 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     state = note_usage(state, state.control.call.id, event.context_tokens, config)
     control, data = state.control, state.data
     cut = event.stop_reason in CUT_REASONS
-    last = len(data.iteration.blocks) - 1
     calls = tuple(
-        evolve(call, whole=call.started or (call.whole and not (cut and call.index == last))) for call in control.tools.calls
+        evolve(call, whole=call.started or (call.whole and not (cut and call.last))) for call in control.tools.calls
     )
     usable = control.call.usable
     fault = None
