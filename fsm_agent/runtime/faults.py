@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+import anyio
+
 
 class RunError(RuntimeError):
     """A run could not go on, or was used in a way that it cannot serve."""
@@ -36,3 +40,16 @@ def describe(error: BaseException) -> str:
     except Exception:
         text = ""
     return f"{type(error).__name__}: {text[:MESSAGE_CHARS]}" if text else type(error).__name__
+
+
+def natively_cancelled() -> bool:
+    """Say whether somebody cancelled this very task by asyncio's own means, such as a loop that shuts down.
+
+    A part may raise ``CancelledError`` all by itself, and then it has merely failed. Only the task knows the difference,
+    and anyio has no word for it. Under trio a task cannot be cancelled in this way.
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or anyio.get_cancelled_exc_class() is not asyncio.CancelledError:
+        return False
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

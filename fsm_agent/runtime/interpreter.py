@@ -47,7 +47,7 @@ from ..core.events import (
 from ..core.outputs import Notice, Output, RejectedOutput, Terminal, TerminalOutput
 from ..core.phases import TERMINAL_SET, AbortReason, Phase
 from ..core.state import LoopState, Step
-from .faults import EngineFault, LogWriteError, RunEnded, describe
+from .faults import EngineFault, LogWriteError, RunEnded, describe, natively_cancelled
 from .flights import GRACE, Detached, Flight, Flights
 from .inbox import Delta, Inbox, Item, Receipt
 from .outbox import Outbox
@@ -338,6 +338,9 @@ class Interpreter:
             # A real cancellation goes on; a part that raises such an exception by itself has merely failed.
             if flight.scope.cancel_called or self._group.cancel_scope.cancel_called:
                 raise
+            if natively_cancelled():
+                self.close()
+                return None
             return failed(flight.effect, error)
 
     def _interrupt(self) -> None:
