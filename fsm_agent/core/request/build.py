@@ -149,6 +149,8 @@ def _kept(sent: Sent, sources: tuple[Message, ...], key: str) -> Sent:
     kept = 0
     while kept < len(sent.ends) and sent.ends[kept] <= common:
         kept += 1
+    while kept and sent.wires[kept - 1].calls:
+        kept -= 1  # calls and their results are paired together, so they are made anew together
     if kept == 0:
         return Sent(key=key)
     wires = sent.wires[:kept]
