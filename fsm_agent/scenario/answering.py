@@ -91,6 +91,11 @@ def summary_stop(spec: SummarySpec) -> str:
     return {SummaryWord.CUT: "max_tokens", SummaryWord.REFUSED: "refusal"}.get(spec.word, "end_turn")
 
 
+def nothing_to_summarise(effect_id: str) -> CompactionFinished:
+    """Answer a compaction that only drops media from what it keeps: no summary, and nobody is asked for one."""
+    return CompactionFinished(id=effect_id, summary=())
+
+
 def compaction_answer(
     effect_id: str, messages: int, specs: tuple[SummarySpec, ...], number: int
 ) -> CompactionFinished | CompactionFailed:

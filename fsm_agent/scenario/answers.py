@@ -70,7 +70,13 @@ class OtherItem:
 
 @frozen
 class Settle:
-    """Time for what runs beside the stream (tools, background work) to finish before the next block."""
+    """Time for what runs beside the stream before the next block.
+
+    Attributes:
+        finish: tools and background work finish in it; else tools only start.
+    """
+
+    finish: bool = True
 
 
 Item = TextItem | ThinkingItem | ToolItem | OtherItem | Settle

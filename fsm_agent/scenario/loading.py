@@ -15,8 +15,9 @@ A file holds one mapping::
       - Two files.                           # a lone text is a reply that ends its turn
 
 Further keys: ``real_tools``, ``files``, ``stop_hooks``, ``attachments``, ``compactor``, ``collapses``, ``memory``,
-``skills``, ``summary``, ``user``, ``source``, ``token_budget``, ``depth``, ``ways``, ``values``. ``{{name}}`` in any text
-stands for an entry of ``values``, which the caller of :func:`load` may override.
+``skills``, ``summary``, ``user``, ``source``, ``token_budget``, ``depth``, ``ways``, ``values``. Between two blocks,
+``settle`` lets tools that run beside the stream finish, and ``started`` lets them start. ``{{name}}`` in any text stands
+for an entry of ``values``, which the caller of :func:`load` may override.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ from .settings import overridden
 
 DEFAULT_MODEL = "scenario-model"
 MAX_BYTES = 1_000_000
+COLLAPSE_MS = 60
+"""How long the summary of a span takes: longer than the model needs to begin its reply, shorter than a settle point."""
 TINY_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
 """One transparent pixel."""
 
@@ -55,7 +58,13 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _BASE = LoopConfig(model=DEFAULT_MODEL, backoff_ms=10)
 """Scenarios back off for 10 ms, so that they play quickly where time is real."""
-_BASE_MODEL = ModelInfo(name=DEFAULT_MODEL, input_price=3_000_000, output_price=15_000_000)
+_BASE_MODEL = ModelInfo(
+    name=DEFAULT_MODEL,
+    thinking=("adaptive", "disabled"),
+    thinking_default=True,
+    input_price=3_000_000,
+    output_price=15_000_000,
+)
 _OWN_SETTINGS = ("model", "models", "tools")
 
 
@@ -194,7 +203,7 @@ def _read(top: Fields, place: str) -> Scenario:
         stop_hooks=hooks,
         attachments=attachments,
         compactor=read_summaries(top.take("compactor", []), top.at("compactor")),
-        collapses=read_summaries(top.take("collapses", []), top.at("collapses")),
+        collapses=read_summaries(top.take("collapses", []), top.at("collapses"), COLLAPSE_MS),
         memory=memory,
         skills=skills,
         summary=summary,
@@ -242,7 +251,7 @@ def _schema(tool: ToolSpec) -> ToolSchema:
         "description": f"Scripted tool {tool.name}.",
         "input_schema": {"type": "object", "properties": {}},
     }
-    return ToolSchema(name=tool.name, json=dumps(value))
+    return ToolSchema(name=tool.name, json=dumps(value), compactable=tool.compactable, exempt=tool.max_result_chars is None)
 
 
 def _read_prompt(value: Any, place: str) -> tuple[str, ...]:

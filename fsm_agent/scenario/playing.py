@@ -128,9 +128,9 @@ def tool_use_of(item: ToolItem, call: int, index: int, traits: Traits) -> ToolUs
 
 @frozen
 class Pause:
-    """The stream pauses: until what runs beside it has settled, or, with ``forever``, without end."""
+    """The stream pauses: until what runs beside it has finished, until tools have started, or without end."""
 
-    forever: bool = False
+    until: str = "finished"
 
 
 StreamPart = StreamStarted | BlockCompleted | StreamCompleted | StreamFailed | Pause
@@ -153,7 +153,7 @@ def stream_of(
     complete = reply.ending is Ending.COMPLETE
     for place, item in enumerate(reply.items):
         if isinstance(item, Settle):
-            parts.append(Pause())
+            parts.append(Pause(until="finished" if item.finish else "started"))
             continue
         is_open = not isinstance(item, OtherItem) and item.open
         waits = isinstance(item, ToolItem) or is_open
@@ -176,7 +176,7 @@ def stream_of(
 def _end_of(reply: Reply, effect_id: str, config: LoopConfig, model: str) -> StreamPart:
     usage = usage_of(reply, config, model)
     if reply.ending is Ending.HANGS:
-        return Pause(forever=True)
+        return Pause(until="never")
     if reply.failure is not None:
         return StreamFailed(id=effect_id, failure=failure_of(reply.failure), usage=usage)
     return StreamCompleted(

@@ -53,9 +53,9 @@ def _read_tool(fields: Fields) -> ToolItem:
 def read_item(value: Any, place: str) -> Item:
     """Read one block or settle point of a reply."""
     if isinstance(value, str):
-        if value == "settle":
-            return Settle()
-        raise fail(place, f"a lone word must be 'settle', not {value!r}; write 'text: ...' for a text block")
+        if value in ("settle", "started"):
+            return Settle(finish=value == "settle")
+        raise fail(place, f"a lone word must be 'settle' or 'started', not {value!r}; write 'text: ...' for a text block")
     fields = Fields(value, place)
     words = [word for word in ("text", "thinking", "tool", "block") if word in fields]
     if len(words) != 1:
@@ -63,7 +63,7 @@ def read_item(value: Any, place: str) -> Item:
             fields.take(word, None)
         if not words:
             fields.done()
-        raise fail(place, "must be one of: text, thinking, tool, block, or the word settle")
+        raise fail(place, "must be one of: text, thinking, tool, block, or one of the words settle and started")
     item: Item
     if words == ["text"]:
         item = TextItem(text=fields.text("text"), open=fields.flag("open"))
@@ -82,7 +82,7 @@ def _check_items(items: tuple[Item, ...], place: str) -> None:
     for index, item in enumerate(items):
         if isinstance(item, Settle) and (index == last or isinstance(items[index + 1], Settle)):
             # A call is delivered only once the stream has gone on, so a settle point needs a block behind it.
-            raise fail(f"{place}.blocks[{index}]", "settle must be followed by a block (it may be 'open: true')")
+            raise fail(f"{place}.blocks[{index}]", "settle and started must be followed by a block (it may be 'open: true')")
         if not isinstance(item, (OtherItem, Settle)) and item.open and index != last:
             raise fail(f"{place}.blocks[{index}]", "only the last block can be open")
 
@@ -136,11 +136,12 @@ def read_replies(value: Any, place: str) -> tuple[Reply, ...]:
     return tuple(replies)
 
 
-def read_summary(value: Any, place: str) -> tuple[SummarySpec, int]:
+def read_summary(value: Any, place: str, usual_ms: int = 0) -> tuple[SummarySpec, int]:
     """Read one answer of the summariser; gives it with the number of times that it is sent."""
     if isinstance(value, str):
         plain = value in ("empty", "hang", "refused")
-        return SummarySpec(word=SummaryWord(value) if plain else SummaryWord.SUMMARY, text="" if plain else value), 1
+        word = SummaryWord(value) if plain else SummaryWord.SUMMARY
+        return SummarySpec(word=word, text="" if plain else value, duration_ms=usual_ms), 1
     fields = Fields(value, place)
     words = [word for word in SummaryWord if word.value in fields]
     if len(words) != 1:
@@ -155,17 +156,17 @@ def read_summary(value: Any, place: str) -> tuple[SummarySpec, int]:
     else:
         fields.flag(word.value)
     spec = SummarySpec(
-        word=word, text=text, chars=fields.whole("chars", 0), failure=failure, duration_ms=fields.whole("duration_ms", 0)
+        word=word, text=text, chars=fields.whole("chars", 0), failure=failure, duration_ms=fields.whole("duration_ms", usual_ms)
     )
     times = int(fields.whole("times", 1, 1))
     fields.done()
     return spec, times
 
 
-def read_summaries(value: Any, place: str) -> tuple[SummarySpec, ...]:
-    """Read the answers of the summariser in order."""
+def read_summaries(value: Any, place: str, usual_ms: int = 0) -> tuple[SummarySpec, ...]:
+    """Read the answers of the summariser in order; ``usual_ms`` is how long one takes that does not say."""
     specs: list[SummarySpec] = []
     for item, where in need_list(value, place):
-        spec, times = read_summary(item, where)
+        spec, times = read_summary(item, where, usual_ms)
         specs.extend([spec] * times)
     return tuple(specs)

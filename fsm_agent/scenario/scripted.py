@@ -7,7 +7,7 @@ which counts calls and knows what runs beside the model's stream.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import anyio
 from attrs import define, field
@@ -33,16 +33,19 @@ from ..core.events import (
     CollapseStaged,
     CompactionFailed,
     CompactionFinished,
+    Event,
     Outcome,
     PrefetchFinished,
     StopHooksFinished,
     StreamFailed,
+    StreamStarted,
     ToolFinished,
     ToolTraits,
     ToolUseSummaryReady,
 )
 from ..core.failures import ErrorKind
 from ..core.outputs import TextDelta, ThinkingDelta
+from ..core.state import Step
 from ..runtime.ports import Deps, ModelItem, Recorder, ToolPorts
 from .answering import (
     attachment_messages,
@@ -51,6 +54,7 @@ from .answering import (
     compaction_answer,
     hooks_finished,
     input_digest,
+    nothing_to_summarise,
     tool_finished,
 )
 from .answers import Reply, SummarySpec, SummaryWord
@@ -71,6 +75,22 @@ class World:
 
     counts: dict[str, int] = field(factory=dict)
     running: int = 0
+    starting: int = 0
+    streams: int = 0
+    observed: bool = False
+
+    def observe(self, event: Event, step: Step) -> None:
+        """Look at one step of the run."""
+        self.observed = True
+        self.streams += isinstance(event, StreamStarted)
+
+    async def background(self, milliseconds: int) -> None:
+        """Take time beside the stream; it counts from the stream's begin, which over HTTP is not at once."""
+        with self.beside():
+            before = self.streams
+            while self.observed and self.streams == before:
+                await anyio.sleep(TICK)
+            await _sleep(milliseconds)
 
     def count(self, what: str) -> int:
         """Number a call among those of its kind, from 0."""
@@ -87,12 +107,15 @@ class World:
         finally:
             self.running -= 1
 
-    async def settled(self) -> None:
-        """Wait until nothing runs beside the stream."""
+    async def pause(self, until: str) -> None:
+        """Wait until what runs beside the stream is ``finished``, until tools are ``started``, or for ``never``."""
+        if until == "never":
+            await anyio.sleep_forever()
         quiet = 0
         while quiet < QUIET_TICKS:
             await anyio.sleep(TICK)
-            quiet = 0 if self.running else quiet + 1
+            busy = self.starting if until == "started" else self.running
+            quiet = 0 if busy else quiet + 1
 
 
 async def _sleep(milliseconds: int) -> None:
@@ -118,7 +141,7 @@ class ScriptedModel:
         model = effect.request.model
         for part in stream_of(reply, effect.id, number, self._scenario.config, model, self._traits):
             if isinstance(part, Pause):
-                await (anyio.sleep_forever() if part.forever else self._world.settled())
+                await self._world.pause(part.until)
                 continue
             if isinstance(part, StreamFailed) and part.failure.kind is ErrorKind.ENGINE_ERROR:
                 raise ScenarioCrash(part.failure.message)
@@ -161,11 +184,8 @@ class ScriptedTools:
         number = self._world.count(f"tool {effect.name}")
         if spec is None:
             return tool_finished(effect.id, effect.tool_use_id, None, number)
-        if spec.hang:
-            await ports.started(input_digest(effect.input_json))
-            await anyio.sleep_forever()
-        with self._world.beside():
-            if not spec.denied and not await ports.started(input_digest(effect.input_json)):
+        with nullcontext() if spec.hang else self._world.beside():
+            if not spec.denied and not await self._start(effect, ports):
                 cancelled = tool_result(effect.tool_use_id, "cancelled before it started", is_error=True)
                 return ToolFinished(id=effect.id, outcome=Outcome.FAILED, result=cancelled)
             slept = 0
@@ -174,8 +194,17 @@ class ScriptedTools:
                 await _sleep(due - slept)
                 slept = due
                 await ports.progress(text)
+            if spec.hang:
+                await anyio.sleep_forever()
             await _sleep(spec.duration_ms - slept)
             return tool_finished(effect.id, effect.tool_use_id, spec, number)
+
+    async def _start(self, effect: RunTool, ports: ToolPorts) -> bool:
+        self._world.starting += 1
+        try:
+            return await ports.started(input_digest(effect.input_json))
+        finally:
+            self._world.starting -= 1
 
 
 class ScriptedHooks:
@@ -214,8 +243,7 @@ class ScriptedProviders:
         background = self._scenario.memory if effect.kind is PrefetchKind.MEMORY else self._scenario.skills
         if background is None:
             return PrefetchFinished(id=effect.id)
-        with self._world.beside():
-            await _sleep(background.duration_ms)
+        await self._world.background(background.duration_ms)
         return PrefetchFinished(id=effect.id, messages=attachment_messages(background.text, effect.id))
 
     async def summarize(self, effect: SummarizeToolUse) -> ToolUseSummaryReady:
@@ -223,8 +251,7 @@ class ScriptedProviders:
         background = self._scenario.summary
         if background is None:
             return ToolUseSummaryReady(id=effect.id)
-        with self._world.beside():
-            await _sleep(background.duration_ms)
+        await self._world.background(background.duration_ms)
         return ToolUseSummaryReady(id=effect.id, text=background.text)
 
 
@@ -237,6 +264,8 @@ class ScriptedCompactor:
 
     async def compact(self, effect: Compact) -> CompactionFinished | CompactionFailed:
         """Give the next summary of a compaction."""
+        if not effect.messages:
+            return nothing_to_summarise(effect.id)
         number = self._world.count("compactions")
         await _wait_for(self._scenario.compactor, number)
         return compaction_answer(effect.id, len(effect.messages), self._scenario.compactor, number)
@@ -257,9 +286,9 @@ async def _wait_for(specs: tuple[SummarySpec, ...], number: int) -> None:
         await _sleep(spec.duration_ms)
 
 
-def scripted_deps(scenario: Scenario, recorder: Recorder | None = None) -> Deps:
-    """Make all parts of the interpreter from one scenario."""
-    world = World()
+def scripted_deps(scenario: Scenario, recorder: Recorder | None = None, world: World | None = None) -> Deps:
+    """Make all parts of the interpreter from one scenario; ``world`` is what they share, None for one of their own."""
+    world = World() if world is None else world
     return Deps(
         model=ScriptedModel(scenario, world),
         tools=ScriptedTools(scenario, world),

@@ -48,6 +48,7 @@ from .answering import (
     compaction_answer,
     hooks_finished,
     input_digest,
+    nothing_to_summarise,
     tool_finished,
 )
 from .answers import SummarySpec, SummaryWord
@@ -77,7 +78,7 @@ class Environment:
         self._traits = scripted_traits(scenario)
         self._due: list[_Due] = []
         self._streams: dict[str, Iterator[StreamPart]] = {}
-        self._settling: list[str] = []
+        self._settling: list[tuple[str, str]] = []
         self._now = 0
         self._numbers = 0
         self._counts: dict[str, int] = {}
@@ -102,10 +103,7 @@ class Environment:
     def next(self) -> Event | None:
         """Give the next event, None if nothing more will happen by itself."""
         while True:
-            if self._settling and not any(due.beside for due in self._due):
-                for effect_id in self._settling:
-                    self._push(effect_id, 0, STREAM)
-                self._settling = []
+            self._resume()
             if not self._due:
                 return None
             due = heappop(self._due)
@@ -114,11 +112,20 @@ class Environment:
                 return due.event
             part = next(self._streams[due.effect], None)
             if isinstance(part, Pause):
-                if not part.forever:
-                    self._settling.append(due.effect)
+                if part.until != "never":
+                    self._settling.append((due.effect, part.until))
             elif part is not None:
                 self._push(due.effect, 0, STREAM)
                 return _crash_or(part)
+
+    def _resume(self) -> None:
+        """Let streams go on whose pause is over."""
+        busy = {"finished": any(due.beside for due in self._due)}
+        busy["started"] = any(isinstance(due.event, ToolStarted) for due in self._due)
+        for effect_id, until in self._settling:
+            if not busy[until]:
+                self._push(effect_id, 0, STREAM)
+        self._settling = [(effect_id, until) for effect_id, until in self._settling if busy[until]]
 
     def _count(self, what: str) -> int:
         number = self._counts.get(what, 0)
@@ -135,7 +142,7 @@ class Environment:
     def _cancel(self, effect_id: str) -> None:
         self._due = [due for due in self._due if due.effect != effect_id]
         heapify(self._due)
-        self._settling = [other for other in self._settling if other != effect_id]
+        self._settling = [waiting for waiting in self._settling if waiting[0] != effect_id]
         self._streams.pop(effect_id, None)
 
     def _call(self, effect: CallModel) -> None:
@@ -168,6 +175,8 @@ class Environment:
     def _rest(self, effect: Effect) -> None:
         scenario = self._scenario
         match effect:
+            case Compact(id=effect_id, messages=()):
+                self._answer(effect_id, nothing_to_summarise(effect_id))
             case Compact(id=effect_id, messages=messages):
                 number = self._count("compactions")
                 spec = _at(scenario.compactor, number)

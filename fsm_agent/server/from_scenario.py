@@ -6,7 +6,7 @@ import json
 from typing import Any, assert_never
 
 from ..core.failures import ErrorKind
-from ..runtime.compactor import COLLAPSE_SYSTEM, SUMMARY_SYSTEM
+from ..runtime.compact_text import ASK_SPAN, SUMMARY_SYSTEM
 from ..scenario.answering import filled
 from ..scenario.answers import (
     Ending,
@@ -42,17 +42,19 @@ from .replies import (
     says,
 )
 
-SETTLE_SECONDS = 0.15
+SETTLE_SECONDS = 0.25
 """How long a stream rests at a settle point: tools of scenarios take a few hundredths of a second."""
 PIECE = 12
 """Characters of one piece of paced text."""
+_ASK_SPAN = ASK_SPAN.partition("{")[0]
 _BAD_FRAME = b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": \n\n'
 
 
 class ScenarioScript:
     """Answers calls of the model with the scenario's replies, and calls of the summariser with its summaries.
 
-    Calls are numbered by kind, so that a summary that is asked for while the model streams moves nothing.
+    Calls are numbered by kind, so that a summary that is asked for while the model streams moves nothing. The real
+    summariser asks again after an unusable answer or a transient failure: the same transcript gets the same answer.
 
     Args:
         scenario: what to answer.
@@ -65,8 +67,8 @@ class ScenarioScript:
         self._repeat = repeat
         self._settle = settle_seconds
         self._calls = 0
-        self._compactions = 0
-        self._collapses = 0
+        self._compactions: dict[str, int] = {}
+        self._collapses: dict[str, int] = {}
 
     def reply(self, call: int, body: dict[str, Any]) -> Reply:
         """Give the reply to one accepted request.
@@ -74,13 +76,10 @@ class ScenarioScript:
         Raises:
             ScriptExhausted: if the scenario has none left.
         """
-        words = _system_words(body)
-        if COLLAPSE_SYSTEM in words:
-            self._collapses += 1
-            return self._summary(self._scenario.collapses, self._collapses - 1, "collapse replies")
-        if SUMMARY_SYSTEM in words:
-            self._compactions += 1
-            return self._summary(self._scenario.compactor, self._compactions - 1, "compactor replies")
+        if SUMMARY_SYSTEM in _words(body.get("system")):
+            if _ASK_SPAN in _words(body["messages"][-1].get("content")):
+                return self._summary(self._scenario.collapses, self._collapses, body, "collapse replies")
+            return self._summary(self._scenario.compactor, self._compactions, body, "compactor replies")
         number = self._calls
         self._calls += 1
         replies = self._scenario.replies
@@ -90,7 +89,10 @@ class ScenarioScript:
             raise ScriptExhausted(f"scenario {self._scenario.name} has {len(replies)} replies, and this is call {number + 1}")
         return served(replies[number], number, self._settle)
 
-    def _summary(self, specs: tuple[SummarySpec, ...], number: int, what: str) -> Reply:
+    def _summary(self, specs: tuple[SummarySpec, ...], seen: dict[str, int], body: dict[str, Any], what: str) -> Reply:
+        number = seen.setdefault(json.dumps(body["messages"]), len(seen))
+        if specs and self._repeat:
+            return served_summary(specs[number % len(specs)])
         if number >= len(specs):
             raise ScriptExhausted(f"scenario {self._scenario.name} has {len(specs)} {what}, and this is number {number + 1}")
         return served_summary(specs[number])
@@ -101,13 +103,13 @@ def server_script(scenario: Scenario, *, repeat: bool = False) -> ScenarioScript
     return ScenarioScript(scenario, repeat=repeat)
 
 
-def _system_words(body: dict[str, Any]) -> str:
-    system = body.get("system")
-    if isinstance(system, str):
-        return system
-    if not isinstance(system, list):
+def _words(content: Any) -> str:
+    """Give the text of a system prompt or of a message's content."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
         return ""
-    return "\n".join(str(block.get("text", "")) for block in system if isinstance(block, dict))
+    return "\n".join(str(block.get("text", "")) for block in content if isinstance(block, dict))
 
 
 def served(reply: Scripted, call: int, settle_seconds: float = SETTLE_SECONDS) -> Reply:

@@ -69,7 +69,7 @@ def test_values_are_filled_in() -> None:
         ("replies: [{blocks: [{tool: look, input: {}, raw: ''}]}]\n", "'input' or 'raw', not both"),
         ("replies: [{blocks: [{tool: look, input: 3}]}]\n", "replies[0].blocks[0].input: must be a mapping, not 3"),
         ("replies: [{blocks: [{text: on}]}]\n", "replies[0].blocks[0].text: must be a text, not True"),
-        ("replies: [{blocks: [{text: x}, settle]}]\n", "replies[0].blocks[1]: settle must be followed by a block"),
+        ("replies: [{blocks: [{text: x}, settle]}]\n", "replies[0].blocks[1]: settle and started must be followed by a block"),
         ("replies: [{blocks: [{text: x, open: true}, {text: y}]}]\n", "only the last block can be open"),
         ("replies: [{blocks: [], fails: overlaoded}]\n", "did you mean 'overloaded'?"),
         ("replies: [{blocks: [], fails: overloaded, hangs: true}]\n", "'fails' or 'hangs', not both"),
