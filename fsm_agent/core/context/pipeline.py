@@ -99,7 +99,7 @@ def prepare(messages: tuple[Message, ...], context: ContextState, config: LoopCo
 
 def _light(messages: tuple[Message, ...], context: ContextState, config: LoopConfig, info: ModelInfo) -> _Pass:
     """Boundary, result budget and media: they look at new messages only."""
-    known = known_prefix(messages, context.tally)
+    known = known_prefix(messages, context.tally, config)
     tally = context.tally if known else Tally()
     reports: list[LayerReport] = []
     view, report = after_boundary(messages, known)

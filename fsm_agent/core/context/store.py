@@ -81,6 +81,7 @@ class Tally:
         request: index of the newest real user request, -1 if there is none.
         media: images and documents.
         media_bytes: their encoded size.
+        key: the settings that the counts depend on; other settings make all anew.
     """
 
     view: tuple[Message, ...] = field(default=(), repr=False)
@@ -90,6 +91,7 @@ class Tally:
     request: int = -1
     media: int = 0
     media_bytes: int = 0
+    key: str = ""
 
 
 @frozen

@@ -25,10 +25,18 @@ def exempt_tools(config: LoopConfig) -> frozenset[str]:
     return frozenset(tool.name for tool in config.tools if tool.exempt)
 
 
-def known_prefix(messages: tuple[Message, ...], tally: Tally) -> int:
+@by_identity
+def _key(config: LoopConfig) -> str:
+    """Name the settings that a tally depends on; they may differ from run to run of a session."""
+    if config.context.microcompact is Microcompact.OFF:
+        return "off"
+    return f"{config.context.microcompact.value} {','.join(sorted(compactable_tools(config)))}"
+
+
+def known_prefix(messages: tuple[Message, ...], tally: Tally, config: LoopConfig) -> int:
     """Tell how many messages at the front the tally has counted: all of its view, or none after a cut."""
     covers = len(tally.view)
-    return covers if covers and messages[:covers] == tally.view else 0
+    return covers if covers and tally.key == _key(config) and messages[:covers] == tally.view else 0
 
 
 def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally:
@@ -66,6 +74,7 @@ def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally
         request=request,
         media=media,
         media_bytes=size,
+        key=_key(config),
     )
 
 
