@@ -6,6 +6,7 @@ its accumulator is not used: it repairs cut JSON and swallows pings. The SDK is 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -261,5 +262,10 @@ class _Body:
     async def close(self) -> None:
         """Close the answer, also while the task is being cancelled."""
         with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
-            await self._chunks.aclose()
             await self._stream.close()
+            # The library's generators are nested and not closed with the outer one; reading what is left of a closed
+            # connection ends them in order, where trio would complain about each.
+            with contextlib.suppress(Exception):
+                while await anext(self._chunks, None) is not None:
+                    pass
+            await self._chunks.aclose()

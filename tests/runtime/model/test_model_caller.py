@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -340,3 +344,74 @@ def test_timeouts_that_make_no_sense_are_refused(seconds: float) -> None:
     """A watchdog of zero seconds or none at all is a mistake that is said at once."""
     with pytest.raises(ValueError, match="idle_timeout"):
         ModelCaller(idle_timeout=seconds)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_cancelling_before_the_headers_closes_the_connection(backend: str) -> None:
+    """An abort while the server still thinks ends the request too."""
+
+    async def main() -> None:
+        async with caller(server) as model, anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, model)
+            assert await anyio.to_thread.run_sync(lambda: server.wait_for(lambda found: len(found) == 1))
+            tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            assert await anyio.to_thread.run_sync(lambda: server.wait_idle(5.0))
+
+    with serving(Late(says("x"), seconds=30)) as server:
+        anyio.run(main, backend=backend)
+        assert server.requests[0].client_left
+
+
+class OneReply(BaseHTTPRequestHandler):
+    """Answers each request with one short stream, and keeps the connection."""
+
+    protocol_version = "HTTP/1.1"
+    connections: ClassVar[list[object]] = []
+
+    def setup(self) -> None:
+        self.connections.append(self.client_address)
+        super().setup()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = sse(start(), *words(0, "a"), ending("end_turn"), {"type": "message_stop"})
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_connection_is_kept_for_the_next_call() -> None:
+    """Calls in a row use one connection: a body is read to its end behind the last event."""
+
+    async def main() -> None:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        async with ModelCaller(base_url=url, api_key="k", encode=encode) as model:
+            for _ in range(3):
+                completed(await ask(model))
+
+    OneReply.connections.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), OneReply) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            anyio.run(main)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert len(OneReply.connections) == 1
+
+
+def test_nothing_heavy_is_imported_before_the_first_call() -> None:
+    """Making a caller and a compactor imports neither the SDK nor its HTTP library."""
+    code = (
+        "import sys; import fsm_agent.runtime.compactor; from fsm_agent.runtime.model_caller import ModelCaller; ModelCaller();"
+        "print([name for name in ('anthropic', 'httpx2', 'pydantic') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
