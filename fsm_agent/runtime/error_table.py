@@ -5,7 +5,6 @@ A row is matched by ``error_code`` first, then ``type``, then status; wording de
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ..core.failures import ErrorKind, ModelFailure
+from .error_body import read_parts
 from .error_text import bounded, media_path, over_tokens, short_body
 from .retry_after import Jitter, default_jitter, retry_after_ms
 
@@ -246,7 +246,7 @@ def classify_body(
         The failure. Never raises for what the body holds.
     """
     values = {key.lower(): value for key, value in (headers or {}).items()}
-    parts = _parts(body)
+    parts = read_parts(body)
     message = parts.message or short_body(body, status)
     kind = _advised(classify(status, parts.type, parts.code, message), values.get("x-should-retry"), status)
     wait = retry_after_ms(values, now=now, jitter=jitter)
@@ -301,46 +301,3 @@ def _advised(kind: ErrorKind, advice: str | None, status: int) -> ErrorKind:
     if word == "true" and kind is ErrorKind.INVALID_REQUEST:
         return ErrorKind.SERVER_ERROR
     return kind
-
-
-@frozen
-class _Parts:
-    type: str = ""
-    code: str = ""
-    message: str = ""
-    request_id: str = ""
-
-
-def _parts(body: object) -> _Parts:
-    """Read the shapes that servers of this API use: ours, a bare error object, a message alone, a plain string."""
-    if isinstance(body, str):
-        body = _decoded(body)
-    if not isinstance(body, Mapping):
-        return _Parts()
-    error = body.get("error")
-    request_id = _text(body.get("request_id"))
-    if isinstance(error, str):
-        return _Parts(message=error, request_id=request_id)
-    if not isinstance(error, Mapping):
-        outer = _text(body.get("type"))
-        words = _text(body.get("message")) or _text(body.get("detail"))
-        return _Parts(type="" if outer == "error" else outer, message=words, request_id=request_id)
-    details = error.get("details")
-    code = _text(details.get("error_code")) if isinstance(details, Mapping) else ""
-    return _Parts(
-        type=_text(error.get("type")),
-        code=code or _text(error.get("error_code")),
-        message=_text(error.get("message")),
-        request_id=request_id,
-    )
-
-
-def _decoded(text: str) -> object:
-    try:
-        return json.loads(text) if text.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -12,16 +12,17 @@ from typing import Any
 
 from attrs import evolve
 
-from ..core.blocks import Block, clean_text, dumps
-from ..core.events import BlockCompleted, StreamCompleted, StreamFailed, StreamStarted, ToolTraits, ToolUse
+from ..core.blocks import Block, clean_text
+from ..core.events import BlockCompleted, StreamFailed, StreamStarted, ToolTraits, ToolUse
 from ..core.failures import ErrorKind, ModelFailure
 from ..core.outputs import RawStreamEvent, TextDelta, ThinkingDelta
 from .block_fold import KNOWN_DELTAS, BadDelta, OpenBlock
 from .error_table import classify_body, failure
 from .ports import ModelItem
+from .reply_end import ReplyEnd
 from .sse import SseEvent
 from .strict_json import StrictInput, parse_value
-from .usage_reader import Counts, Price, context_tokens, merge_usage, natural, read_usage
+from .usage_reader import Counts, Price
 
 RAW_INPUT_CHARS = 20_000
 """Characters of a call's raw input that go into its event."""
@@ -71,8 +72,6 @@ class StreamFold:
         self.done = False
         self.beats = 0
         """Events other than pings so far: what a watchdog looks at."""
-        self.usage: dict[str, Any] = {}
-        """The raw usage so far: the last value of each field."""
         self._call = call
         self._traits = traits
         self._price = price
@@ -84,13 +83,13 @@ class StreamFold:
         self._queue: deque[OpenBlock] = deque()
         self._count = 0
         self._stopped = False
-        self._stop_reason: str | None = None
-        self._stop_sequence = ""
-        self._stop_details = ""
-        self._edits: list[Any] = []
-        self._server_calls: dict[str, None] = {}
-        self._code_calls = False
+        self._end = ReplyEnd()
         self._half: dict[int, str] = {}
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """The raw usage so far: the last value of each field."""
+        return self._end.usage
 
     # Feeding
 
@@ -133,14 +132,14 @@ class StreamFold:
         """The stream broke; once a stop reason has come, the reply counts as complete all the same."""
         if self.done:
             return []
-        if self._stop_reason is not None:
+        if self._end.stop_reason is not None:
             return self._complete()
         return self.fail(problem)
 
     def fail(self, problem: ModelFailure) -> list[ModelItem]:
         """End the attempt as failed, whatever has come; the usage so far is kept."""
         self.done = True
-        used = read_usage(self.usage, self._model, self._price)
+        used = self._end.used(self._model, self._price)
         return [StreamFailed(id=self._call, failure=self._named(problem), usage=used)]
 
     # Single events
@@ -183,8 +182,7 @@ class StreamFold:
             if not isinstance(block, Mapping):
                 raise BadDelta("message_start holds a block that is no object")
             self._add(self._count, OpenBlock(self._count, block, closed=True))
-        self._read_ending(message)
-        self.usage = merge_usage(self.usage, message.get("usage"))
+        self._end.read(message)
         items += self._deliver()
         return items
 
@@ -241,29 +239,13 @@ class StreamFold:
 
     def _message_delta(self, value: Mapping[str, Any]) -> list[ModelItem]:
         delta = value.get("delta")
-        self.usage = merge_usage(self.usage, value.get("usage"))
-        self._read_ending(delta if isinstance(delta, Mapping) else {})
-        self._read_edits(value)
-        if self._stop_reason is None:
+        if isinstance(delta, Mapping):
+            self._end.read(delta)
+        self._end.read(value)
+        if self._end.stop_reason is None:
             return []
         self._stopped = True
         return self._deliver()
-
-    def _read_ending(self, value: Mapping[str, Any]) -> None:
-        reason = value.get("stop_reason")
-        if isinstance(reason, str) and reason:
-            self._stop_reason = reason
-        self._stop_sequence = _text(value.get("stop_sequence")) or self._stop_sequence
-        details = value.get("stop_details")
-        if isinstance(details, Mapping):
-            self._stop_details = dumps(details)
-        self._read_edits(value)
-
-    def _read_edits(self, value: Mapping[str, Any]) -> None:
-        management = value.get("context_management")
-        edits = management.get("applied_edits") if isinstance(management, Mapping) else None
-        if isinstance(edits, list):
-            self._edits = edits
 
     # Delivering
 
@@ -285,7 +267,7 @@ class StreamFold:
     def _completed(self, block: OpenBlock) -> BlockCompleted:
         done, raw, parsed = block.finish()
         block.closed, closed = True, block.closed
-        self._track(block, done)
+        self._end.track(block.type, done.id, block.value)
         tool = None if parsed is None else self._tool(done, raw, parsed, closed=closed)
         last = tool is not None and self._stopped and not self._queue
         return BlockCompleted(id=self._call, index=block.position, block=done, tool=tool, last=last, closed=closed)
@@ -307,36 +289,11 @@ class StreamFold:
         except Exception:  # a predicate that raises counts as unsafe and not read-only
             return ToolTraits()
 
-    def _track(self, block: OpenBlock, done: Block) -> None:
-        if block.type in ("server_tool_use", "mcp_tool_use"):
-            self._server_calls[done.id] = None
-        elif block.type == "tool_use":
-            caller = block.value.get("caller")
-            if isinstance(caller, Mapping) and caller.get("type") not in (None, "direct"):
-                self._code_calls = True
-        else:
-            answers = block.value.get("tool_use_id")
-            if isinstance(answers, str):
-                self._server_calls.pop(answers, None)
-
     def _complete(self) -> list[ModelItem]:
         self._stopped = True
         items: list[ModelItem] = self._deliver()
         self.done = True
-        cleared = sum(natural(edit.get("cleared_input_tokens")) for edit in self._edits if isinstance(edit, Mapping))
-        items.append(
-            StreamCompleted(
-                id=self._call,
-                stop_reason=self._stop_reason,
-                usage=read_usage(self.usage, self._model, self._price),
-                context_tokens=context_tokens(self.usage),
-                applied_edits=dumps(self._edits) if self._edits else "",
-                cleared_tokens=cleared,
-                stop_details=self._stop_details,
-                stop_sequence=self._stop_sequence,
-                unresolved=bool(self._server_calls) or self._code_calls,
-            )
-        )
+        items.append(self._end.completed(self._call, self._model, self._price))
         return items
 
     def _malformed(self, words: str) -> list[ModelItem]:
