@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen
@@ -37,6 +37,8 @@ class WireMessage:
     thinking: bool = False
 
 
+CHUNK = 32
+"""So many messages are joined once into one piece, so that a body is joined from few (spec 02, cost of history)."""
 CHAIN_START = sha256(b"").hexdigest()
 
 
@@ -58,6 +60,7 @@ class Request:
         betas: values of the ``anthropic-beta`` header.
         marks: (message, block) positions that carry a cache mark.
         estimate: estimated prompt tokens.
+        chunks: the first messages, :data:`CHUNK` at a time, joined by commas; may be fewer than there could be.
     """
 
     model: str
@@ -67,6 +70,7 @@ class Request:
     betas: tuple[str, ...] = ()
     marks: tuple[tuple[int, int], ...] = ()
     estimate: int = 0
+    chunks: tuple[bytes, ...] = field(default=(), repr=False, eq=False)
 
     @property
     def digest(self) -> str:

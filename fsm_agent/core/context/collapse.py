@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..blocks import Block, block_text, text_block
+from ..evolving import evolve
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..models import Thresholds
 from .report import LayerReport

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..blocks import Block, text_block
 from ..config import LoopConfig, thresholds
 from ..events import CompactionFinished
+from ..evolving import evolve
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..phases import CompactKind
 from . import media

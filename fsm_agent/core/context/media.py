@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from attrs import evolve
-
 from ..blocks import Block, Media, read_block, text_block
+from ..evolving import evolve
 from ..messages import Message, message
 from ..models import ModelInfo
 from .report import LayerReport
@@ -156,32 +155,22 @@ def strip_media(
     named = _named(path, sent)
     if named:
         least = min(medium.size for medium in named)
-        sides = [max(medium.width, medium.height) for medium in named]
-        pixels = min(sides) if all(sides) else 0
-
-        def keep(medium: Media) -> bool:
-            return medium.size < least and not (pixels and max(medium.width, medium.height) >= pixels)
-
-        changed, report = _reported(view, tuple(map_media(item, keep) for item in view))
+        changed, report = _reported(view, tuple(map_media(item, lambda medium: medium.size < least) for item in view))
         if report is not None:
             return changed, report
     return _reported(view, tuple(map_media(item, lambda _: False) for item in view))
 
 
 def _named(path: str, sent: Sent | None) -> tuple[Media, ...]:
+    """Find the media of the block that ``path`` names in what was sent; their sizes in pixels are not known there."""
     words = path.split(".")
     if sent is None or len(words) < 4 or words[0] != "messages" or not (words[1].isdigit() and words[3].isdigit()):
         return ()
-    index = int(words[1])
-    if index >= len(sent.wires):
+    message_at, block_at = int(words[1]), int(words[3])
+    if message_at >= len(sent.wires):
         return ()
-    first = sent.ends[index - 1] if index else 0
-    sources = sent.sources[first : sent.ends[index]]
-    # Results stand first in what was sent; within their own kind blocks keep their order.
-    blocks = [block for item in sources for block in item.blocks if block.type == "tool_result"]
-    blocks += [block for item in sources for block in item.blocks if block.type != "tool_result" and not block.blank]
-    position = int(words[3])
-    return blocks[position].media if position < len(blocks) else ()
+    content = json.loads(sent.wires[message_at].body)["content"]
+    return read_block(content[block_at]).media if block_at < len(content) else ()
 
 
 def _reported(old: tuple[Message, ...], new: tuple[Message, ...]) -> tuple[tuple[Message, ...], LayerReport | None]:

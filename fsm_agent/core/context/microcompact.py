@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attrs import evolve
-
 from ..blocks import Block, dumps
 from ..config import LoopConfig, Microcompact
+from ..evolving import evolve
 from ..messages import Message, message
 from ..models import ModelInfo, Thresholds
 from ..outputs import Boundary

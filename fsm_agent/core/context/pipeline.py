@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..config import LoopConfig, Microcompact, thresholds
+from ..evolving import evolve
 from ..messages import Message
 from ..models import ModelInfo, Thresholds
 from ..outputs import Boundary
-from ..request.prompt import USER_CONTEXT_ID
 from . import collapse, microcompact
 from .after_boundary import after_boundary
 from .compact import compactable
@@ -203,10 +203,7 @@ def _thinking(now: _Pass, info: ModelInfo, config: LoopConfig) -> _Pass:
 
 def _first_change(now: _Pass) -> int:
     """Find the first message that differs from what was sent; -1 if nothing was cut."""
-    sources = now.context.sent.sources
-    # The user context stands among the sources but not in the view.
-    old = [item for item in sources if item.id != USER_CONTEXT_ID]
-    for index, item in enumerate(old):
+    for index, item in enumerate(now.context.sent.sources):
         if index >= len(now.view) or now.view[index] is not item:
             return index
     return -1

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attrs import evolve
-
 from ..blocks import Block, dumps
 from ..config import LoopConfig
+from ..evolving import evolve
 from ..messages import Message, message
 from ..tokens import estimate_text
 from .report import LayerReport

@@ -55,18 +55,21 @@ class Sent:
     Attributes:
         wires: encoded messages, in order.
         ends: of each wire message, how many source messages it and those before it stand for.
-        sources: the messages that were encoded, the user context included; compared to notice a cut.
-        key: the parameters that the encoding depended on (model, betas, thinking); another key makes all anew.
-        calls: ids of all tool calls in ``wires``.
+        sources: the messages of the view that were encoded; compared to notice a cut.
+        key: the parameters that the encoding depended on (model, betas, thinking, user context); another key makes all
+            anew.
+        calls: ids of all tool calls in ``wires``, in sets of falling size, so that adding one is cheap.
         thinking: some of them hold thinking.
+        chunks: bodies of ``wires`` joined once, :data:`fsm_agent.core.wire.CHUNK` at a time.
     """
 
     wires: tuple[WireMessage, ...] = field(default=(), repr=False)
     ends: tuple[int, ...] = field(default=(), repr=False)
     sources: tuple[Message, ...] = field(default=(), repr=False)
     key: str = ""
-    calls: tuple[str, ...] = field(default=(), repr=False)
+    calls: tuple[frozenset[str], ...] = field(default=(), repr=False)
     thinking: bool = False
+    chunks: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @frozen
@@ -82,6 +85,7 @@ class Tally:
         media: images and documents.
         media_bytes: their encoded size.
         key: the settings that the counts depend on; other settings make all anew.
+        front: a view of an earlier pass that is known to be the front of ``view``.
     """
 
     view: tuple[Message, ...] = field(default=(), repr=False)
@@ -92,6 +96,7 @@ class Tally:
     media: int = 0
     media_bytes: int = 0
     key: str = ""
+    front: tuple[Message, ...] = field(default=(), repr=False)
 
 
 @frozen

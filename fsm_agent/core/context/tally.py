@@ -43,7 +43,7 @@ def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally
     """Count what follows the tally's own view.
 
     Args:
-        tally: facts about the front of ``view``; ``Tally()`` counts everything.
+        tally: facts about the front of ``view``, which the caller has compared; ``Tally()`` counts everything.
         view: the whole view.
         config: tells which results may be cleared.
 
@@ -51,6 +51,8 @@ def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally
         Facts about the whole view.
     """
     start = len(tally.view)
+    if start == len(view) and start:
+        return tally
     tokens, media, size, request = tally.tokens, tally.media, tally.media_bytes, tally.request
     for index in range(start, len(view)):
         item = view[index]
@@ -75,6 +77,7 @@ def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally
         media=media,
         media_bytes=size,
         key=_key(config),
+        front=tally.view,
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import evolve
-
 from ..config import LoopConfig
+from ..evolving import evolve
 from ..memo import by_identity
 from ..messages import Message
 from ..request.prompt import system_texts, user_context

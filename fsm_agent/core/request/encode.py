@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..blocks import Block, clean_text
 from ..messages import Message
-from ..wire import Request, WireMessage, link
+from ..wire import CHUNK, Request, WireMessage, link
 
 CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 _UNMARKED = frozenset({"thinking", "redacted_thinking", "compaction", "fallback", "mcp_tool_listing"})
@@ -74,7 +74,34 @@ def body_of(request: Request) -> bytes:
     Returns:
         Strict JSON in UTF-8: the parameters (``"stream":true`` among them) and the messages, cache marks put in.
     """
-    bodies = [wire.body for wire in request.messages]
-    for index, block in request.marks:
-        bodies[index] = marked(request.messages[index], block)
-    return b"".join((request.head[:-1], b',"messages":[', b",".join(bodies), b"]}"))
+    marked_chunks = {index // CHUNK for index, _ in request.marks}
+    blocks = dict(request.marks)
+    pieces: list[bytes] = [request.head[:-1], b',"messages":[']
+    start = 0
+    for number, chunk in enumerate(request.chunks):
+        if number in marked_chunks:
+            break
+        pieces += (chunk, b",")
+        start += CHUNK
+    for index in range(start, len(request.messages)):
+        wire = request.messages[index]
+        pieces += (marked(wire, blocks[index]) if index in blocks else wire.body, b",")
+    if request.messages:
+        pieces.pop()
+    pieces.append(b"]}")
+    # One join: a long body is copied once.
+    return b"".join(pieces)
+
+
+def chunked(wires: tuple[WireMessage, ...], chunks: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Join full chunks of messages that are not joined yet.
+
+    Args:
+        wires: all messages.
+        chunks: chunks of their front.
+    """
+    more = [
+        b",".join([wire.body for wire in wires[start : start + CHUNK]])
+        for start in range(len(chunks) * CHUNK, len(wires) - CHUNK + 1, CHUNK)
+    ]
+    return chunks + tuple(more) if more else chunks

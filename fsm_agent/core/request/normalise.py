@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..blocks import Block, block_value, dumps, read_block, text_block
+from ..evolving import evolve
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from .pairing import is_server_result, repair, settle_server_calls
 
@@ -53,7 +54,7 @@ class Rules:
     thinking: bool = True
     system_messages: bool = False
     betas: tuple[str, ...] = ()
-    used: tuple[str, ...] = ()
+    used: tuple[frozenset[str], ...] = ()
     first: bool = True
 
 

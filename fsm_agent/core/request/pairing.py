@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ..blocks import Block, dumps, tool_result
+from ..evolving import evolve
 from ..messages import Message, MessageKind, message
 
 MISSING = "No result was recorded for this call: its outcome is unknown. Check the state of things before running it again."
@@ -25,7 +26,12 @@ class _Answers:
     ids: dict[tuple[int, int], str]
 
 
-def repair(messages: tuple[Message, ...], used: tuple[str, ...] = ()) -> tuple[Message, ...]:
+def is_used(identity: str, used: tuple[frozenset[str], ...]) -> bool:
+    """Tell whether one of the sets holds an id."""
+    return any(identity in ids for ids in used)
+
+
+def repair(messages: tuple[Message, ...], used: tuple[frozenset[str], ...] = ()) -> tuple[Message, ...]:
     """Repair the pairing of calls and results.
 
     A call with an empty, ill-formed or used id gets a fresh one. A result answers the newest message before it that
@@ -72,7 +78,7 @@ def repair(messages: tuple[Message, ...], used: tuple[str, ...] = ()) -> tuple[M
     return tuple(repaired)
 
 
-def _paired(messages: tuple[Message, ...], used: tuple[str, ...]) -> bool:
+def _paired(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -> bool:
     """Tell, quickly, whether there is nothing to repair."""
     waiting: tuple[str, ...] = ()
     seen: set[str] = set()
@@ -85,7 +91,7 @@ def _paired(messages: tuple[Message, ...], used: tuple[str, ...]) -> bool:
                 if block.type == "tool_result":
                     return False
                 if block.type == "tool_use":
-                    if block.id in seen or block.id in used or not _ID.match(block.id):
+                    if block.id in seen or is_used(block.id, used) or not _ID.match(block.id):
                         return False
                     seen.add(block.id)
                     calls.append(block.id)
@@ -103,7 +109,7 @@ def _paired(messages: tuple[Message, ...], used: tuple[str, ...]) -> bool:
     return not waiting
 
 
-def _match(messages: tuple[Message, ...], used: tuple[str, ...]) -> _Answers:
+def _match(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -> _Answers:
     results: dict[tuple[int, int], Block] = {}
     ids: dict[tuple[int, int], str] = {}
     seen: set[str] = set()
@@ -126,12 +132,12 @@ def _match(messages: tuple[Message, ...], used: tuple[str, ...]) -> _Answers:
     return _Answers(results, ids)
 
 
-def _fresh(identity: str, seen: set[str], used: tuple[str, ...]) -> str:
-    if _ID.match(identity) and identity not in seen and identity not in used:
+def _fresh(identity: str, seen: set[str], used: tuple[frozenset[str], ...]) -> str:
+    if _ID.match(identity) and identity not in seen and not is_used(identity, used):
         return identity
     stem = _BAD.sub("_", identity)[:100] or "call"
     number = 2
-    while f"{stem}-{number}" in seen or f"{stem}-{number}" in used:
+    while f"{stem}-{number}" in seen or is_used(f"{stem}-{number}", used):
         number += 1
     return f"{stem}-{number}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from ..blocks import clean_text, text_block
 from ..config import LoopConfig
 from ..memo import by_identity
@@ -24,6 +26,12 @@ def system_texts(config: LoopConfig) -> tuple[str, ...]:
     if lines.strip():
         parts.append(clean_text(lines))
     return tuple(parts)
+
+
+@by_identity
+def user_context_key(config: LoopConfig) -> str:
+    """Name the user context by its digest; it may differ from run to run of a session."""
+    return sha256(config.user_context.encode("utf-8", "replace")).hexdigest()[:16] if config.user_context else "-"
 
 
 @by_identity
