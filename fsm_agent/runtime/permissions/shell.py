@@ -19,9 +19,12 @@ from .wrappers import unwrap
 MAX_LINE = 10_000
 """Longer lines are always asked, in characters."""
 _MAX_DEPTH = 6
+_MAX_INNER = 24
 _STRANGE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
 """Control characters, and what looks like a space or is not seen at all."""
 _PLAIN_PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9?#$!@*\-]|#[A-Za-z_][A-Za-z0-9_]*)\Z")
+_TRAPS = re.compile(r"\$\{(?![A-Za-z0-9_#?@*!$\-]+\})|\$['\"]")
+"""What the parser reads wrongly, or never ends to read: an expansion that is not plain, quoting with a dollar."""
 _GAP = re.compile(r"(?:[ \t\n;&]|\\\n|#[^\n]*)*\Z")
 _LOOP_VARIABLE = re.compile(r"(?![a-z0-9_]*_proxy\Z)[a-z_][a-z0-9_]*\Z")
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
@@ -204,6 +207,10 @@ def parse_line(source: str, depth: int = 0) -> Line:
         return Line(unreadable="it holds control characters or characters that look like spaces")
     if not source.strip():
         return Line(unreadable="it is empty")
+    if _TRAPS.search(source):
+        return Line(unreadable="it holds an expansion that is not plain")
+    if source.count("$(") + source.count("`") + source.count("<(") + source.count(">(") > _MAX_INNER:
+        return Line(unreadable="it holds too many inner commands")
     import bashlex
 
     reader = _Reader(source, depth)

@@ -7,7 +7,7 @@ import re
 from attrs import frozen
 
 _BRACE = re.compile(r",|\.\.")
-_GLOB = frozenset("*?[")
+_GLOB = frozenset("*?")
 
 
 @frozen
@@ -100,7 +100,7 @@ def read_word(source: str) -> Word:
             expands = expands or (char in "<>(" and source[at + 1 : at + 2] != "")
             # A tilde is expanded after = and : too, in assignments and in some words.
             expands = expands or (char in "=:" and source[at + 1 : at + 2] == "~")
-            globs = globs or char in _GLOB
+            globs = globs or char in _GLOB or (char == "[" and "]" in source[at:])
             out.append(char)
             at += 1
     return Word("".join(out), expands=expands, globs=globs)
