@@ -50,6 +50,7 @@ from ..core.state import LoopState, Step
 from .faults import EngineFault, LogWriteError, RunEnded, describe, natively_cancelled
 from .flights import GRACE, Detached, Flight, Flights
 from .inbox import Delta, Inbox, Item, Receipt
+from .notices import SINK
 from .outbox import Outbox
 from .perform import failed, perform
 from .ports import Deps
@@ -177,6 +178,7 @@ class Interpreter:
         """
         with anyio.CancelScope(shield=True):
             self.entered = True
+            SINK.set(self._warn)
             try:
                 async with anyio.create_task_group() as self._group:
                     self._flights = Flights(self._group, self._fly)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -91,6 +92,7 @@ class Run:
         self._on_step = on_step
         self._on_end = on_end
         self._rows: list[str] = []
+        self._numbers = itertools.count(1)  # one step of it is safe between threads
         self._commands: dict[str, CommandStatus] = {}
         self._queued: dict[str, CommandQueued] = {}
         self._interpreter = Interpreter(deps, config, state, notify=self._command_moved, observe=self._stepped, **options)
@@ -212,7 +214,7 @@ class Run:
             RunEnded: the run has ended; the message stays with the caller.
             ValueError: for a blank message.
         """
-        command_id = f"{self.id}/queued-{len(self._commands) + 1}"
+        command_id = f"{self.id}/queued-{next(self._numbers)}"
         event = CommandQueued(
             command_id=command_id,
             message=user_message(command_id, prompt, MessageKind.COMMAND),

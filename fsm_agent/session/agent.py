@@ -20,11 +20,27 @@ from ..core.usage import total_cost
 from ..runtime.ports import Deps
 from ..runtime.prompt import Prompt, user_message
 from ..runtime.run import CommandStatus, Run
+from .parts import Parts
 
 
 def new_id() -> str:
     """Make a short random id for a run or a session."""
     return secrets.token_hex(6)
+
+
+def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split names and values into fields of :class:`LoopConfig` and of :class:`Parts`.
+
+    Raises:
+        ConfigError: for a name that is neither.
+    """
+    known_parts, known_fields = _names(Parts), _names(LoopConfig)
+    for name in settings:
+        if name not in known_parts and name not in known_fields:
+            raise _unknown(name, known_parts + known_fields, "")
+    # What the model may call is given as tools; the definitions in the configuration follow from them.
+    parts = {name: value for name, value in settings.items() if name in known_parts}
+    return {name: value for name, value in settings.items() if name not in parts}, parts
 
 
 def make_config(settings: Mapping[str, Any]) -> LoopConfig:
@@ -36,21 +52,26 @@ def make_config(settings: Mapping[str, Any]) -> LoopConfig:
     values = dict(settings)
     context = values.get("context")
     if isinstance(context, Mapping):
-        _check_names(context, ContextConfig, "context.")
+        for name in context:
+            if name not in _names(ContextConfig):
+                raise _unknown(name, _names(ContextConfig), "context.")
         values["context"] = ContextConfig(**context)
-    _check_names(values, LoopConfig, "")
+    for name in values:
+        if name not in _names(LoopConfig):
+            raise _unknown(name, _names(LoopConfig), "")
     if not values.get("model"):
         raise ConfigError("model is missing: Agent(model=...)")
     return LoopConfig(**values)
 
 
-def _check_names(values: Mapping[str, Any], owner: Any, prefix: str) -> None:
-    known = [field.name for field in fields(owner)]
-    for name in values:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {prefix}{near[0]}?" if near else ""
-            raise ConfigError(f"{prefix}{name} is no setting{hint}")
+def _names(owner: Any) -> list[str]:
+    return [field.name for field in fields(owner)]
+
+
+def _unknown(name: str, known: list[str], prefix: str) -> ConfigError:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {prefix}{near[0]}?" if near else ""
+    return ConfigError(f"{prefix}{name} is no setting{hint}")
 
 
 class Agent:
@@ -61,17 +82,22 @@ class Agent:
     Args:
         model: the main model's name; not beside ``config``.
         config: the whole configuration, instead of ``model`` and ``settings``.
-        deps: the parts that perform effects; by default the real ones (see :mod:`fsm_agent.session.assemble`).
+        deps: the parts that perform effects; by default the real ones, made from the fields of :class:`Parts`.
         logs: directory for logs, one file a run; None for no logs.
         cwd: the workspace, by default the current directory.
         permission_mode: what tools may do without asking.
         source: where the runs come from.
-        parts: arguments for :func:`fsm_agent.session.assemble.assemble`: tools, hooks, key, base URL, ...; not
-            beside ``deps``.
-        settings: fields of :class:`LoopConfig`.
+        settings: fields of :class:`Parts` (tools, hooks, rules, key, base URL, ...; not beside ``deps``) and of
+            :class:`LoopConfig` (not beside ``config``).
+
+    Attributes:
+        config: the configuration of every run.
+        deps: the parts.
+        warnings: what was left out of the settings, and why.
 
     Raises:
         ConfigError: for a setting that is unknown or cannot hold.
+        ValueError: for a permission mode, rule or hook that cannot be read, or a folder that is none.
     """
 
     def __init__(
@@ -84,11 +110,11 @@ class Agent:
         cwd: str | os.PathLike[str] | None = None,
         permission_mode: str = "default",
         source: str = "sdk",
-        parts: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        if config is not None and (model is not None or settings):
-            given = ", ".join(["model"] * (model is not None) + sorted(settings))
+        fields_given, parts = split_settings(settings)
+        if config is not None and (model is not None or fields_given):
+            given = ", ".join(["model"] * (model is not None) + sorted(fields_given))
             raise ConfigError(f"config is the whole configuration; {given} cannot stand beside it")
         if deps is not None and parts:
             raise ConfigError(f"deps are all parts; {', '.join(sorted(parts))} cannot stand beside them")
@@ -98,11 +124,13 @@ class Agent:
         self.source = source
         self._release: Callable[[], Awaitable[None]] | None = None
         self._kept = False
-        config = config if config is not None else make_config({"model": model, **settings})
+        self.warnings: tuple[str, ...] = ()
+        config = config if config is not None else make_config({"model": model, **fields_given})
         if deps is None:
             from .assemble import assemble
 
-            config, deps, self._release = assemble(config, cwd=self.cwd, permission_mode=permission_mode, **(parts or {}))
+            made = assemble(config, Parts(**parts), cwd=self.cwd, permission_mode=permission_mode)
+            config, deps, self._release, self.warnings = made.config, made.deps, made.release, made.warnings
         elif not config.tools:
             config = evolve(config, tools=deps.tools.schemas())
         self.config = config

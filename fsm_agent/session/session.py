@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.events import AbortRequested, CommandQueued
-from ..core.outputs import InitOutput, Output, ResultOutput, Terminal, TerminalOutput
+from ..core.outputs import InitOutput, Notice, Output, ResultOutput, Terminal, TerminalOutput
 from ..core.phases import TERMINAL_SET, AbortReason
 from ..core.state import LoopState, initial
 from ..core.usage import ModelUsage, add_usage
@@ -45,6 +45,7 @@ class Session:
         self.undelivered: tuple[CommandQueued, ...] = ()
         self.result: Mapping[str, Any] | None = None
         self._active: Submission | None = None
+        self._warned = False
 
     @property
     def usage(self) -> tuple[ModelUsage, ...]:
@@ -54,7 +55,7 @@ class Session:
     @property
     def denials(self) -> tuple[Mapping[str, Any], ...]:
         """Calls that were denied so far, in the form of the result object."""
-        return tuple(getattr(self.agent.deps.tools, "denials", ()))
+        return tuple(_denial(denial) for denial in getattr(self.agent.deps.tools, "denials", ()))
 
     def submit(
         self,
@@ -108,6 +109,11 @@ class Session:
             ensure_ascii=False,
         )
 
+    def _unsaid_warnings(self) -> tuple[str, ...]:
+        """Give the agent's warnings once in a session."""
+        said, self._warned = self._warned, True
+        return () if said else self.agent.warnings
+
     def _begin(self, submission: Submission) -> LoopState:
         if self._active is not None:
             raise RunBusy("the session works on another prompt")
@@ -119,6 +125,13 @@ class Session:
         if run.begun:
             self.state = settled_state(run)
             self.undelivered = run.undelivered
+
+
+def _denial(denial: Any) -> Mapping[str, Any]:
+    names = ("tool_name", "tool_use_id", "tool_input")
+    if isinstance(denial, Mapping):
+        return {name: denial[name] for name in names}
+    return {name: getattr(denial, name) for name in names}
 
 
 def next_state(state: LoopState, agent: Agent) -> LoopState:
@@ -162,6 +175,7 @@ class Submission:
         self._options = dict(options)
         self._query: Query | None = None
         self._announced = False
+        self._warnings: list[str] = []
         self._denied_before = 0
         self._log: str | None = None
         self._last: ResultOutput | None = None
@@ -215,7 +229,10 @@ class Submission:
             raise RunEnded("enter the submission first: async with session.submit(...) as submission")
         if not self._announced:
             self._announced = True
+            self._warnings = list(self.session._unsaid_warnings())
             return InitOutput(session_id=self.session.id, details=self.session.describe())
+        if self._warnings:
+            return Notice(text=self._warnings.pop(0), level="warning")
         if self._last is not None:
             last, self._last = self._last, None
             return last

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 import fsm_agent
@@ -34,7 +35,7 @@ from fsm_agent.core.phases import CAUSES, SUCCESS, Cause, ContinueReason, Termin
 from fsm_agent.session.endings import ENDINGS, ERROR
 from fsm_agent.session.session import Submission
 
-from .script import Compactor, Crash, Fail, Hooks, Model, Providers, Say, Tools, Use, deps, history, reply
+from .script import Compactor, Crash, Fail, Hooks, Model, Providers, Say, Tools, Use, deps, history, reply, until
 
 pytestmark = pytest.mark.anyio
 
@@ -235,6 +236,29 @@ async def test_five_hundred_commands_arrive_in_order() -> None:
     assert sent.index("word 0.") < sent.index("word 250.") < sent.index("word 499.")
 
 
+def test_commands_from_many_threads_are_all_taken() -> None:
+    """A thousand commands from eight threads are each accepted once, under ids of their own."""
+    model = Model(reply(Use("t")), reply(Say("done")))
+    ids: list[str] = []
+
+    async def main() -> None:
+        async with query(agent_of(model, Tools(t=1.0)), "go") as asked, anyio.create_task_group() as group:
+            await asked.__anext__()
+
+            def burst(number: int) -> None:
+                ids.extend([asked.run.queue(f"word {number}-{n}.") for n in range(125)])
+
+            async with anyio.create_task_group() as threads:
+                for number in range(8):
+                    threads.start_soon(anyio.to_thread.run_sync, burst, number)
+            # All threads are done; what they posted is stepped in the turns that follow.
+            await until(lambda: len(asked.run.state.control.queue.commands) == 1000)
+            group.cancel_scope.cancel()
+
+    anyio.run(main)
+    assert len(set(ids)) == 1000
+
+
 async def test_commands_left_over_come_back() -> None:
     """Commands that no safe place came for are handed back by the session, in order."""
     session = Session(agent_of(Model(reply(Say("done")))))
@@ -373,7 +397,7 @@ def test_wrong_settings_are_named() -> None:
     with pytest.raises(ConfigError, match="max_turns cannot stand beside"):
         Agent(config=LoopConfig(model="m"), deps=some, max_turns=3)
     with pytest.raises(ConfigError, match="cannot stand beside"):
-        Agent("m", deps=some, parts={"api_key": "k"})
+        Agent("m", deps=some, api_key="k")
     with pytest.raises(ValueError, match="empty"):
         Session(Agent("m", deps=some)).submit(" \n")
     with pytest.raises(TypeError, match="blocks as mappings"):
