@@ -1,0 +1,140 @@
+"""Colours, lines and words that all notations share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from ..core.phases import SUCCESS, Phase
+from ..core.table import Row
+from .model import Arrow, Look, Node, Role
+from .paths import Ink, Paint
+
+PAPER, TEXT, MUTED = "#ffffff", "#1f2937", "#9ca3af"
+COVERED, MISSED = "#15803d", "#dc2626"
+SHORT = 3
+"""So many row names stand on an edge of a picture that is not detailed; the rest is counted."""
+
+
+@frozen
+class Line:
+    """How an edge is drawn: told apart by its colour and by its line."""
+
+    color: str
+    text: str
+    style: str
+    width: float
+
+
+@frozen
+class Box:
+    """How a phase is drawn."""
+
+    fill: str
+    border: str
+    style: str
+
+
+LINES: dict[Look, Line] = {
+    Look.CONTINUE: Line("#1d4ed8", "#1d4ed8", "bold", 2.4),
+    Look.INTERNAL: Line("#4b5563", "#374151", "solid", 1.1),
+    Look.TERMINAL: Line("#c2410c", "#c2410c", "dashed", 1.3),
+    Look.ABORT: Line("#9ca3af", "#6b7280", "dotted", 1.6),
+}
+MEANINGS: dict[Look, str] = {
+    Look.CONTINUE: "begins another pass",
+    Look.INTERNAL: "goes on within the pass",
+    Look.TERMINAL: "ends the run",
+    Look.ABORT: "ended from outside",
+}
+BOXES: dict[Role, Box] = {
+    Role.START: Box("#dcfce7", "#15803d", "rounded,filled"),
+    Role.TRANSIENT: Box("#fef3c7", "#a16207", "rounded,filled,dashed"),
+    Role.WAITING: Box("#dbeafe", "#1d4ed8", "rounded,filled"),
+    Role.TERMINAL: Box("#ffedd5", "#c2410c", "filled"),
+}
+ROLES: dict[Role, str] = {
+    Role.START: "waits for a prompt",
+    Role.WAITING: "waits for an answer",
+    Role.TRANSIENT: "decides at once, never rests",
+    Role.TERMINAL: "the run is over",
+}
+GOOD = Box("#dcfce7", "#15803d", "filled")
+"""The terminal phase that may be a success."""
+
+
+def box(node: Node, paint: Paint | None, visited: frozenset[Phase]) -> Box:
+    """Give the look of a phase; what a painted run did not visit is muted."""
+    if paint is not None and paint.ink is Ink.PATH and node.phase not in visited:
+        return Box("#f3f4f6", MUTED, BOXES[node.role].style)
+    if node.phase is Phase.COMPLETED:
+        return GOOD
+    return BOXES[node.role]
+
+
+def line(look: Look, rows: tuple[Row, ...], paint: Paint | None) -> Line:
+    """Give the look of an edge."""
+    usual = LINES[look]
+    if paint is None:
+        return usual
+    if paint.ink is Ink.PATH:
+        return Line(usual.color, usual.text, usual.style, usual.width + 1.2) if paint.count(rows) else _muted(usual)
+    color = MISSED if paint.missing(rows) else COVERED
+    return Line(color, color, usual.style, usual.width)
+
+
+def _muted(usual: Line) -> Line:
+    return Line("#d1d5db", MUTED, usual.style, usual.width)
+
+
+def names(arrow: Arrow, paint: Paint | None, *, detailed: bool) -> list[str]:
+    """Name the rows of an edge, one a line; cut after a few unless all are wanted.
+
+    On a path only the rows taken are named, with their counts, and where some rows lack coverage only those.
+    """
+    rows = list(arrow.rows)
+    if paint is not None and paint.ink is Ink.COVERAGE:
+        rows = list(paint.missing(rows)) or rows
+    elif paint is not None and paint.count(rows):
+        rows = [row for row in rows if row.name in paint.counts]
+    counts = paint.counts if paint is not None and paint.ink is Ink.PATH else {}
+    lines = [f"{row.name} ×{counts[row.name]}" if row.name in counts else row.name for row in rows]
+    if detailed or len(lines) <= SHORT + 1:
+        return lines
+    return [*lines[:SHORT], f"+ {len(lines) - SHORT} more"]
+
+
+def stays(node: Node, paint: Paint | None) -> str:
+    """Sum up the rows that leave a phase where it is, empty if it has none."""
+    rows = node.stays
+    if not rows:
+        return ""
+    if paint is not None:
+        covered = len(rows) - len(paint.missing(rows))
+        return f"stays ×{paint.count(rows)}" if paint.ink is Ink.PATH else f"stays: {covered} of {len(rows)} rows"
+    return f"stays: {rows[0].name}" + (f" + {len(rows) - 1}" if len(rows) > 1 else "")
+
+
+def visited(rows: Iterable[Row], paint: Paint | None) -> frozenset[Phase]:
+    """Give the phases that a painted run entered or left."""
+    if paint is None:
+        return frozenset(Phase)
+    taken = [row for row in rows if paint.counts.get(row.name, 0)]
+    return frozenset(phase for row in taken for phase in (row.source, row.target))
+
+
+def wrap(words: Iterable[str], width: int) -> list[str]:
+    """Set words in lines of at most a width, parted by commas; one that is longer has its own line."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + 2 + len(word) <= width:
+            lines[-1] += f", {word}"
+        else:
+            lines.append(word)
+    return [f"{text}," if place + 1 < len(lines) else text for place, text in enumerate(lines)]
+
+
+def is_success(cause: str) -> bool:
+    """Say whether a cause counts as a success."""
+    return cause in {good.value for good in SUCCESS}
