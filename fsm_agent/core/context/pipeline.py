@@ -187,11 +187,11 @@ def _collapse(
 
 
 def _thinking(now: _Pass, info: ModelInfo, config: LoopConfig) -> _Pass:
-    """Remove thinking that no longer fits what stands before it (api-facts A8)."""
+    """Remove thinking that no longer fits what stands before it (api-facts A8), whoever changed that."""
     start = -1
     if now.context.drop_thinking:
         start = 0
-    elif info.binds_thinking and any(report.cut for report in now.reports):
+    elif info.binds_thinking:
         start = _first_change(now)
     if start < 0:
         return now
@@ -203,7 +203,10 @@ def _thinking(now: _Pass, info: ModelInfo, config: LoopConfig) -> _Pass:
 
 def _first_change(now: _Pass) -> int:
     """Find the first message that differs from what was sent; -1 if nothing was cut."""
-    for index, item in enumerate(now.context.sent.sources):
-        if index >= len(now.view) or now.view[index] is not item:
+    sources, tally = now.context.sent.sources, now.context.tally
+    if now.view is sources or (tally.view is now.view and tally.front is sources):
+        return -1
+    for index, item in enumerate(sources):
+        if index >= len(now.view) or (now.view[index] is not item and now.view[index] != item):
             return index
     return -1
