@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from fsm_agent.core.config import EarlyStart
 from fsm_agent.core.effects import CallModel
 from fsm_agent.core.messages import MessageKind
 from fsm_agent.core.phases import CAUSES, ContinueReason
 from fsm_agent.core.request.encode import body_of
 from fsm_agent.core.state import LoopState
 from fsm_agent.scenario import Scenario, ScenarioError, catalog, load, loads
+from fsm_agent.scenario.answers import Item, Settle, ToolItem
 from fsm_agent.scenario.checking import continues_of, differences
 from fsm_agent.scenario.drive import Driven, drive
 from fsm_agent.scenario.format import Way
+from fsm_agent.server.from_scenario import SETTLE_SECONDS
 from fsm_agent.server.wire_checker import Breach, check_request, decode_body
 
 
@@ -107,3 +112,41 @@ def test_endless_scenarios_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_continue_reasons_come_from_the_table() -> None:
     """Rows that are no continue are left out."""
     assert continues_of(("no such row",)) == ()
+
+
+def may_start_early(scenario: Scenario, item: Item) -> bool:
+    """Tell whether a call may start while the model streams."""
+    tool = scenario.tool(item.name) if isinstance(item, ToolItem) else None
+    if tool is None:
+        return False
+    match scenario.config.early_start:
+        case EarlyStart.NEVER:
+            return False
+        case EarlyStart.READ_ONLY:
+            return tool.read_only and tool.concurrency_safe
+        case EarlyStart.CONCURRENCY_SAFE:
+            return tool.concurrency_safe
+        case EarlyStart.ANY:
+            return True
+
+
+@pytest.mark.parametrize("name", catalog())
+def test_rows_do_not_depend_on_speed(name: str) -> None:
+    """Behind a call that may start while the model streams there is a rest, so that every way takes the rows in one order.
+
+    Where tools only start in that rest, they take longer than the rest, so that they do not end in it; behind one that
+    runs alone nothing starts then.
+    """
+    scenario = load(name)
+    for reply in scenario.replies:
+        alone = False
+        for item, after in pairwise(reply.items):
+            if alone or not may_start_early(scenario, item):
+                continue
+            assert isinstance(item, ToolItem)
+            assert isinstance(after, Settle), item
+            tool = scenario.tool(item.name)
+            assert tool is not None
+            assert after.finish or tool.duration_ms >= 2_000 * SETTLE_SECONDS, item
+            assert not after.finish or tool.duration_ms <= 500 * SETTLE_SECONDS, item
+            alone = not after.finish and not tool.concurrency_safe
