@@ -5,35 +5,17 @@ The rules run in the order of the spec until nothing changes any more, so normal
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from attrs import frozen
 
-from ..blocks import Block, block_value, dumps, read_block, text_block
+from ..blocks import Block, text_block
 from ..evolving import evolve
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
+from .cleaning import SYSTEM_ONLY, clean_block
 from .pairing import is_server_result, repair, settle_server_calls
 
 _ROUNDS = 8
 """More than the rules can ever need: each pass but the last removes or joins something."""
 
-_NEEDS = {
-    "compaction": ("compact-",),
-    "fallback": ("server-side-fallback-",),
-    "mcp_tool_use": ("mcp-client-",),
-    "mcp_tool_result": ("mcp-client-",),
-    "mcp_tool_listing": ("mcp-client-",),
-    "advisor_tool_result": ("advisor-tool-",),
-    "tool_addition": ("mid-conversation-tool-changes-", "inline-tools-"),
-    "tool_removal": ("mid-conversation-tool-changes-", "inline-tools-"),
-}
-"""Block types that the API takes only with a beta; the beginnings of the values that allow them."""
-_REPLY_ONLY = frozenset(
-    {"tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_listing", "compaction", "fallback", "boundary"}
-)
-"""Blocks that only an assistant message may hold (thinking and results of server tools aside), and our own marks."""
-_SYSTEM_ONLY = frozenset({"tool_addition", "tool_removal"})
 _BUBBLE_STOPS = frozenset({MessageKind.TOOL_RESULTS, MessageKind.SUMMARY})
 
 
@@ -111,7 +93,7 @@ def _places_of_system(messages: tuple[Message, ...], rules: Rules) -> tuple[Mess
         before = shown[index - 1] if index else None
         legal = rules.system_messages and (after is None or after.role in ("assistant", "system"))
         legal = legal and (before is None or _takes_system_behind(before)) and not (before is None and rules.first)
-        legal = legal and all(block.type == "text" or block.type in _SYSTEM_ONLY for block in item.blocks)
+        legal = legal and all(block.type == "text" or block.type in SYSTEM_ONLY for block in item.blocks)
         if not legal:
             shown[index] = evolve(item, role="user")
     return tuple(shown)
@@ -153,108 +135,8 @@ def _stops(item: Message) -> bool:
 
 def _clean(item: Message, rules: Rules) -> Message:
     """Make every block one that may stand in a message of this role."""
-    blocks: list[Block] = []
-    for block in item.blocks:
-        shown = _clean_reply(block, rules) if item.role == "assistant" else _clean_user(block, item.role, rules)
-        if shown is not None:
-            blocks.append(shown)
-    return _rebuilt(item, tuple(blocks))
-
-
-def _allowed(block: Block, rules: Rules) -> bool:
-    needs = _NEEDS.get(block.type)
-    return needs is None or any(beta.startswith(needs) for beta in rules.betas)
-
-
-def _clean_reply(block: Block, rules: Rules) -> Block | None:
-    if (block.type == "text" and block.blank) or block.type in ("document", "image", "search_result", "boundary"):
-        return None
-    if not _allowed(block, rules):
-        return None
-    if block.type == "compaction" and '"content":""' in block.json:
-        return None
-    if block.type == "tool_use" and ('"input":{' not in block.json or not block.name):
-        block = _whole_call(block)
-    return _sound(_unmarked(block))
-
-
-def _whole_call(block: Block) -> Block:
-    """Give a call an object as input and a name; the reducer stores none without, but a foreign history may."""
-    value = _loaded(block) or {"type": "tool_use", "id": block.id}
-    if isinstance(value.get("input"), dict) and block.name:
-        return block
-    given = value.get("input")
-    value["input"] = given if isinstance(given, dict) else {}
-    value["name"] = block.name or "unknown"
-    return evolve(read_block(value), id=block.id)
-
-
-def _clean_user(block: Block, role: str, rules: Rules) -> Block | None:
-    if (block.type == "text" and block.blank) or block.is_thinking or not _allowed(block, rules):
-        return None
-    if block.type in _REPLY_ONLY or is_server_result(block) or (block.type in _SYSTEM_ONLY and role != "system"):
-        return None
-    if block.type == "tool_result" and block.blank:
-        return _fill_result(block)
-    return _sound(_unmarked(block, citations=block.type == "text"))
-
-
-def _unmarked(block: Block, *, citations: bool = False) -> Block:
-    """Remove cache marks, which are put in when a body is joined, and citations where they may not stand."""
-    if '"cache_control"' not in block.json and not (citations and '"citations"' in block.json):
-        return block
-    value = _loaded(block)
-    if value is None or not _strip_keys(value, citations):
-        return block
-    return evolve(block, json=dumps(value))
-
-
-def _sound(block: Block) -> Block:
-    """Mend escaped lone surrogates, which are ASCII but no Unicode text (field report 82)."""
-    if "\\ud" not in block.json and "\\uD" not in block.json:
-        return block
-    value = _loaded(block)
-    if value is None:
-        return block
-    mended = dumps(value)
-    return block if mended == block.json else evolve(block, json=mended)
-
-
-def _loaded(block: Block) -> dict[str, Any] | None:
-    try:
-        value = block_value(block)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _strip_keys(value: dict[str, Any], citations: bool) -> bool:
-    """Remove cache marks of a block and its parts, and citations if asked; tell if anything went."""
-    changed = value.pop("cache_control", None) is not None
-    if citations:
-        changed = value.pop("citations", None) is not None or changed
-    content = value.get("content")
-    if isinstance(content, list):
-        for part in content:
-            if isinstance(part, dict):
-                text = value.get("type") == "tool_result" and part.get("type") == "text"
-                changed = _strip_keys(part, text) or changed
-    return changed
-
-
-def _fill_result(block: Block) -> Block:
-    """Replace blank text in a result by words, since the API refuses it."""
-    value = json.loads(block.json)
-    content = value.get("content")
-    parts = content if isinstance(content, list) else []
-    kept = [part for part in parts if not _blank_part(part)]
-    value["content"] = kept or "(no output)"
-    made = read_block(value)
-    return evolve(block, json=made.json, chars=made.chars, blank=False)
-
-
-def _blank_part(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and not str(part.get("text", "")).strip()
+    shown = (clean_block(block, item.role, rules.betas) for block in item.blocks)
+    return _rebuilt(item, tuple(block for block in shown if block is not None))
 
 
 def _merge(messages: tuple[Message, ...]) -> tuple[Message, ...]:
