@@ -275,7 +275,7 @@ class Interpreter:
             sync = sync or not flight.effect.traits.read_only
         try:
             recorder.append(event, step, sync=sync)
-        except OSError as error:
+        except Exception as error:
             raise LogWriteError(f"the log could not be written, so the run was stopped: {describe(error)}") from error
 
     def _perform(self, effect: Effect) -> None:
@@ -376,7 +376,7 @@ class Interpreter:
             self._log_closed = True
             try:
                 recorder.close(self.state)
-            except OSError as error:
+            except Exception as error:
                 raise LogWriteError(f"the log could not be closed: {describe(error)}") from error
 
     def _release_log(self, error: BaseException) -> None:

@@ -364,6 +364,22 @@ async def test_log_that_cannot_be_written_stops_the_run() -> None:
     assert run.terminal is None
 
 
+async def test_log_that_cannot_be_closed_stops_the_run() -> None:
+    """A log without its end is told to the consumer in place of the terminal, whatever kind of error it was."""
+
+    class NoEnd(Book):
+        def close(self, state: LoopState) -> None:
+            super().close(state)
+            raise ValueError("a value that has no text")
+
+    book = NoEnd()
+    run = make(one_call, parts(recorder=book))
+    with pytest.raises(LogWriteError, match="has no text"):
+        await read(run)
+    assert len(book.closed) == 1
+    assert run.terminal is None
+
+
 async def test_log_that_breaks_while_closing_is_told() -> None:
     """A consumer that leaves without an error of its own hears that the log has no end."""
     book = Book(breaks_at=2)
