@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from .config import LoopConfig
 from .control import Control, Run
 from .effects import Effect, EffectKind
 from .events import EVENT_KINDS, USER_KINDS, EffectFailed, EffectLost, Event, EventKind
+from .evolving import evolve
 from .moves.common import find
 from .phases import Phase
 from .rebuild import with_phase

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from .. import texts
 from ..config import LoopConfig
 from ..control import CallState
 from ..effects import Effect, Emit
 from ..events import AbortRequested, Event
+from ..evolving import evolve
 from ..messages import MessageKind
 from ..outputs import UserOutput
 from ..phases import AbortReason, Cause, TerminalReason

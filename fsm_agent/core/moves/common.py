@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..config import LoopConfig
 from ..context.usage import with_usage
 from ..control import Budget, Control, Flight, Run, Tools, Wait
 from ..effects import Cancel, Effect, EffectKind, Emit
+from ..evolving import evolve
 from ..failures import ModelFailure
 from ..messages import Message, MessageKind, message
 from ..outputs import CallEnd, Ending, ErrorOutput, Terminal, TerminalOutput, Tombstone

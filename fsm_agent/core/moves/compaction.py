@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..config import LoopConfig
 from ..context.compact import after_compaction, apply
 from ..context.media import strip_media
 from ..control import AutoCompactTracking, Wait
 from ..effects import Effect, Emit
 from ..events import CompactionFailed, CompactionFinished, Event
+from ..evolving import evolve
 from ..failures import ErrorKind
 from ..guards.context import result_tokens
 from ..outputs import Boundary, Notice

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..context.store import ContextState
 from ..control import AutoCompactTracking, Budget, Call, Control, Guards, Queue, Run, Salvage, ToolUseContext, Wait
 from ..control import Tools as ToolsRecord
+from ..evolving import evolve
 from ..messages import Message
 from ..phases import ContinueReason
 from ..state import Data, Inbox, Iteration, LoopState, call_ids

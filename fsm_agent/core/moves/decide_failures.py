@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from .. import texts
 from ..config import LoopConfig
 from ..context.collapse import drain
@@ -11,6 +9,7 @@ from ..context.media import strip_media
 from ..control import Call, CallState, Salvage, ToolUseContext
 from ..effects import Cancel, Effect, EffectKind, Emit
 from ..events import Event
+from ..evolving import evolve
 from ..failures import ErrorKind
 from ..guards.call import above_ceiling, fallback_is_due, is_transient, next_fallback
 from ..guards.context import is_irreducible

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from attrs import evolve
-
 from .. import texts
 from ..config import LoopConfig
 from ..control import Call, CallState, Flight, Tools, Wait
 from ..effects import Effect, EffectKind, RunStopHooks
 from ..events import Event
+from ..evolving import evolve
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import counts_as_changed
 from ..messages import MessageKind

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from .. import texts
 from ..config import LoopConfig
 from ..control import Budget, Wait
 from ..effects import Effect, Emit
 from ..events import Event, StopHooksFinished
+from ..evolving import evolve
 from ..messages import MessageKind
 from ..outputs import Notice, UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..config import LoopConfig
 from ..context.collapse import drop, settle, staged
 from ..control import Queue
@@ -18,6 +16,7 @@ from ..events import (
     PrefetchFinished,
     ToolUseSummaryReady,
 )
+from ..evolving import evolve
 from ..outputs import ToolUseSummary
 from ..rebuild import with_inbox, with_queue
 from ..state import Inbox, LoopState

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..control import CallState, Control
 from ..effects import Effect, Emit, RunPostSamplingHooks
+from ..evolving import evolve
 from ..messages import MessageKind, message
 from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
 from ..request.pairing import has_open_server_calls

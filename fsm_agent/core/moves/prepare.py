@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..config import LoopConfig
 from ..context.collapse import staged
 from ..context.compact import plan
@@ -11,6 +9,7 @@ from ..context.pipeline import prepare
 from ..control import AutoCompactTracking, Call, Control, Flight, Tools, Wait
 from ..effects import CallModel, Compact, Effect, EffectKind, Emit, PrefetchKind, StageCollapse, StartPrefetch, StartTimer
 from ..events import Event, TimerFired
+from ..evolving import evolve
 from ..guards.context import breaker_is_open
 from ..outputs import Notice, RequestStart, Retrying
 from ..phases import CompactKind

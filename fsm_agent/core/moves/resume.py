@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..config import LoopConfig
 from ..context.compact import plan
 from ..control import CallState, Flight, Wait
 from ..effects import Compact, Effect, EffectKind, GatherAttachments, RunStopHooks, StartTimer
 from ..events import EffectLost, Event
+from ..evolving import evolve
 from ..phases import CompactKind
 from ..state import LoopState
 from .common import Issuer, without

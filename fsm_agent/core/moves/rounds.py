@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from .. import texts
 from ..config import LoopConfig
 from ..control import AutoCompactTracking, Flight, Guards, Queue, Salvage, Wait
 from ..effects import Effect, EffectKind, Emit, GatherAttachments, NotifyCommand, SummarizeToolUse
 from ..events import AttachmentsGathered, Event
+from ..evolving import evolve
 from ..loops import loop_length
 from ..messages import Message, MessageKind
 from ..outputs import Notice, UserOutput

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..config import LoopConfig
 from ..control import Budget, Flight, Guards, Run, ToolUseContext
 from ..effects import Effect, EffectKind, PrefetchKind, StartPrefetch
 from ..events import Event, RunStarted
+from ..evolving import evolve
 from ..state import LoopState, call_ids
 from .common import Issuer
 

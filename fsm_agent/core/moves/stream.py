@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from attrs import evolve
-
 from .. import texts
 from ..blocks import Block, read_block, tool_use
 from ..config import LoopConfig
 from ..control import Call, CallState, Control, Fault, ToolCall
 from ..effects import Effect, Emit
 from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, StreamStarted, ToolUse
+from ..evolving import evolve
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
 from ..outputs import BlockOutput, Boundary
@@ -119,9 +118,7 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     state = note_usage(state, state.control.call.id, event.context_tokens, config)
     control, data = state.control, state.data
     cut = event.stop_reason in CUT_REASONS
-    calls = tuple(
-        evolve(call, whole=call.started or (call.whole and not (cut and call.last))) for call in control.tools.calls
-    )
+    calls = tuple(evolve(call, whole=call.started or (call.whole and not (cut and call.last))) for call in control.tools.calls)
     usable = control.call.usable
     fault = None
     failure = None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
-from attrs import evolve
-
 from .. import texts
 from ..blocks import Block, dumps, read_block, tool_result
 from ..config import LoopConfig
 from ..control import CallState, Flight, Guards, ToolCall, Tools
 from ..effects import Cancel, Effect, EffectKind, Emit, RunTool
 from ..events import Event, Outcome, ToolFinished, ToolProgressed, ToolStarted
+from ..evolving import evolve
 from ..loops import loop_length, remember, round_digest
 from ..outputs import ToolProgress, ToolResult
 from ..rebuild import moved_call, with_calls, with_iteration, with_round, with_tools
