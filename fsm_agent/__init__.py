@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from .core.outputs import Terminal
     from .core.state import LoopState, initial
     from .core.step import next_run, step
+    from .runtime.commands import CommandStatus
     from .runtime.faults import EngineFault, LogWriteError, RunBusy, RunEnded, RunError
     from .runtime.ports import Deps
-    from .runtime.run import CommandStatus, Run
+    from .runtime.run import Run
     from .session.agent import Agent
     from .session.endings import exit_code, succeeded
     from .session.query import query
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "session.agent",
-    "CommandStatus": "runtime.run",
+    "CommandStatus": "runtime.commands",
     "ConfigError": "core.config",
     "ContextConfig": "core.config",
     "Deps": "runtime.ports",

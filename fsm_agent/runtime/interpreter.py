@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from ..core.config import ConfigError, LoopConfig
+from ..core.config import LoopConfig
 from ..core.effects import (
     CallModel,
     Cancel,
@@ -47,12 +47,13 @@ from ..core.events import (
 from ..core.outputs import Notice, Output, RejectedOutput, Terminal, TerminalOutput
 from ..core.phases import TERMINAL_SET, AbortReason, Phase
 from ..core.state import LoopState, Step
-from .faults import EngineFault, LogWriteError, RunEnded, describe, natively_cancelled
+from .faults import EngineFault, RunEnded, describe, natively_cancelled
 from .flights import GRACE, Detached, Flight, Flights
-from .inbox import Delta, Inbox, Item, Receipt
+from .inbox import Delta, Inbox, Item
+from .keeping import LogKeeper
 from .notices import SINK
 from .outbox import Outbox
-from .perform import failed, perform
+from .perform import FlightChannel, check_parts, failed, perform
 from .ports import Deps
 
 T = TypeVar("T")
@@ -60,25 +61,6 @@ Stepper = Callable[[LoopState, Event, LoopConfig], Step]
 BUFFER = 16
 """Outputs that a run may be ahead of its consumer, and answers that may wait behind them."""
 _INTERIM = (StreamStarted, BlockCompleted, ToolStarted, ToolProgressed)
-
-
-def check_parts(deps: Deps, config: LoopConfig) -> None:
-    """Refuse a configuration that asks for parts that are not there.
-
-    Raises:
-        ConfigError: names the setting and the part.
-    """
-    wanted = (
-        ("stop_hooks", config.stop_hooks, deps.hooks, "hooks"),
-        ("attachments", config.attachments, deps.providers, "providers"),
-        ("prefetch_memory", config.prefetch_memory, deps.providers, "providers"),
-        ("prefetch_skills", config.prefetch_skills, deps.providers, "providers"),
-        ("tool_summaries", config.tool_summaries, deps.providers, "providers"),
-        ("context.collapse", config.context.collapse, deps.compactor, "compactor"),
-    )
-    for name, asked, part, needed in wanted:
-        if asked and part is None:
-            raise ConfigError(f"{name} is set, but the run has no {needed}")
 
 
 class Interpreter:
@@ -131,6 +113,7 @@ class Interpreter:
         self._jitter = jitter
         self._notify = notify
         self._observe = observe
+        self._log = LogKeeper(deps.recorder)
         self._outbox = Outbox(buffer, self._on_room)
         self._inbox = Inbox(buffer, self._outbox.has_room)
         self._terminal: Terminal | None = None
@@ -139,7 +122,6 @@ class Interpreter:
         self._group: TaskGroup
         self._flights: Flights
         self._detached: Detached
-        self._log_closed = False
 
     # -- for the consumer ---------------------------------------------------------------------------------------
 
@@ -189,7 +171,7 @@ class Interpreter:
                     self.failure = error
             self._over = True
             if self.failure is not None:
-                self._release_log(self.failure)
+                self._log.release(self.state, self.failure)
             self._outbox.finish(self.failure)
             self.ended.set()
 
@@ -219,7 +201,7 @@ class Interpreter:
             # What the user sent while the run was ending is refused by the table, recorded and told.
             if item.flight is None and not isinstance(item.value, AbortRequested):
                 self._handle(item)
-        self._close_log()
+        self._log.close(self.state)
         self._outbox.put(TerminalOutput(self._ending()))
 
     async def _interruptible(self, wait: Callable[[], Awaitable[T]]) -> T | None:
@@ -251,7 +233,7 @@ class Interpreter:
     def _advance(self, event: Event, flight: Flight | None) -> Step:
         """Step, record, perform: in this order, without a pause in which anything could come in between."""
         step = self._step(self.state, event, self._config)
-        self._record(event, step, flight)
+        self._log.append(event, step, None if flight is None else flight.effect)
         self.state = step.state
         if self._observe is not None:
             self._observe(event, step)
@@ -265,18 +247,6 @@ class Interpreter:
         for effect in step.effects:
             self._perform(effect)
         return step
-
-    def _record(self, event: Event, step: Step, flight: Flight | None) -> None:
-        recorder = self._deps.recorder
-        if recorder is None:
-            return
-        sync = step.state.phase in TERMINAL_SET
-        if isinstance(event, ToolStarted) and flight is not None and isinstance(flight.effect, RunTool):
-            sync = sync or not flight.effect.traits.read_only
-        try:
-            recorder.append(event, step, sync=sync)
-        except Exception as error:
-            raise LogWriteError(f"the log could not be written, so the run was stopped: {describe(error)}") from error
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -328,7 +298,7 @@ class Interpreter:
         if isinstance(flight.effect, RunTool):
             await self._flights.after_cancelled(flight)
         try:
-            return await perform(flight.effect, self._deps, _FlightChannel(self._inbox, flight), self._jitter)
+            return await perform(flight.effect, self._deps, FlightChannel(self._inbox, flight), self._jitter)
         except Exception as error:
             if flight.scope.cancel_called:
                 raise
@@ -370,38 +340,5 @@ class Interpreter:
             raise EngineFault(f"the loop ended in {self.state.phase} without saying why")
         return terminal
 
-    def _close_log(self) -> None:
-        recorder = self._deps.recorder
-        if recorder is not None and not self._log_closed:
-            self._log_closed = True
-            try:
-                recorder.close(self.state)
-            except Exception as error:
-                raise LogWriteError(f"the log could not be closed: {describe(error)}") from error
-
-    def _release_log(self, error: BaseException) -> None:
-        try:
-            self._close_log()
-        except LogWriteError as second:
-            error.add_note(str(second))
-
     def _on_room(self) -> None:
         self._inbox.wake()
-
-
-class _FlightChannel:
-    """What one flight sends before its final answer."""
-
-    __slots__ = ("_flight", "_inbox")
-
-    def __init__(self, inbox: Inbox, flight: Flight) -> None:
-        self._inbox = inbox
-        self._flight = flight
-
-    async def send(self, value: Answer | Delta) -> None:
-        await self._inbox.put(value, self._flight)
-
-    async def accepted(self, value: Answer) -> bool:
-        receipt = Receipt()
-        await self._inbox.put(value, self._flight, receipt)
-        return await receipt.wait()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import anyio
 
+from ..core.config import ConfigError, LoopConfig
 from ..core.effects import (
     AnsweredEffect,
     CallModel,
@@ -42,8 +43,8 @@ from ..core.events import (
 )
 from ..core.failures import ErrorKind, ModelFailure
 from .faults import EngineFault, describe
-from .flights import GRACE
-from .inbox import Delta
+from .flights import GRACE, Flight
+from .inbox import Delta, Inbox, Receipt
 from .ports import Deps, ToolPorts
 
 JITTER = 0.1
@@ -52,16 +53,43 @@ JITTER = 0.1
 Part = TypeVar("Part")
 
 
-class Channel(Protocol):
-    """What a flight may send before its final answer."""
+class FlightChannel:
+    """What one flight sends before its final answer."""
+
+    __slots__ = ("_flight", "_inbox")
+
+    def __init__(self, inbox: Inbox, flight: Flight) -> None:
+        self._inbox = inbox
+        self._flight = flight
 
     async def send(self, value: Answer | Delta) -> None:
         """Send one item; waits while the consumer is behind."""
-        ...
+        await self._inbox.put(value, self._flight)
 
     async def accepted(self, value: Answer) -> bool:
         """Send one event and wait until it is on disk; True if the step accepted it."""
-        ...
+        receipt = Receipt()
+        await self._inbox.put(value, self._flight, receipt)
+        return await receipt.wait()
+
+
+def check_parts(deps: Deps, config: LoopConfig) -> None:
+    """Refuse a configuration that asks for parts that are not there.
+
+    Raises:
+        ConfigError: names the setting and the part.
+    """
+    wanted = (
+        ("stop_hooks", config.stop_hooks, deps.hooks, "hooks"),
+        ("attachments", config.attachments, deps.providers, "providers"),
+        ("prefetch_memory", config.prefetch_memory, deps.providers, "providers"),
+        ("prefetch_skills", config.prefetch_skills, deps.providers, "providers"),
+        ("tool_summaries", config.tool_summaries, deps.providers, "providers"),
+        ("context.collapse", config.context.collapse, deps.compactor, "compactor"),
+    )
+    for name, asked, part, needed in wanted:
+        if asked and part is None:
+            raise ConfigError(f"{name} is set, but the run has no {needed}")
 
 
 def failed(effect: AnsweredEffect, error: BaseException) -> EffectFailed:
@@ -69,7 +97,7 @@ def failed(effect: AnsweredEffect, error: BaseException) -> EffectFailed:
     return EffectFailed(id=effect.id, failure=ModelFailure(kind=ErrorKind.ENGINE_ERROR, message=describe(error)))
 
 
-async def perform(effect: AnsweredEffect, deps: Deps, channel: Channel, random: Callable[[], float]) -> Answer:
+async def perform(effect: AnsweredEffect, deps: Deps, channel: FlightChannel, random: Callable[[], float]) -> Answer:
     """Perform one effect and give its final answer.
 
     Args:
@@ -133,7 +161,7 @@ async def _one(effect: AnsweredEffect, work: Awaitable[Final], *kinds: type) -> 
     return answer
 
 
-async def _call_model(effect: CallModel, deps: Deps, channel: Channel) -> Answer:
+async def _call_model(effect: CallModel, deps: Deps, channel: FlightChannel) -> Answer:
     stream = deps.model.stream(effect)
     try:
         async for item in stream:
@@ -152,7 +180,7 @@ async def _call_model(effect: CallModel, deps: Deps, channel: Channel) -> Answer
     raise EngineFault("the model's stream ended without a last item")
 
 
-async def _run_tool(effect: RunTool, deps: Deps, channel: Channel) -> Answer:
+async def _run_tool(effect: RunTool, deps: Deps, channel: FlightChannel) -> Answer:
     async def started(digest: str) -> bool:
         return await channel.accepted(ToolStarted(id=effect.id, final_input_digest=digest))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from enum import StrEnum
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import anyio
@@ -24,28 +22,14 @@ from ..core.events import (
     RunStarted,
     UserEvent,
 )
-from ..core.messages import MessageKind
 from ..core.outputs import Output, Terminal, TerminalOutput
 from ..core.phases import AbortReason
 from ..core.state import LoopState, Step
+from .commands import Commands, CommandStatus
 from .faults import RunBusy, RunEnded, RunError
 from .interpreter import Interpreter
 from .ports import Deps
-from .prompt import Prompt, user_message
-
-
-class CommandStatus(StrEnum):
-    """Life of a command that the user queued while the run was on."""
-
-    QUEUED = "queued"
-    STARTED = "started"
-    """It went into the history."""
-    COMPLETED = "completed"
-    """The run that took it has ended."""
-    REJECTED = "rejected"
-    """The run had ended before it came; it stays with its sender."""
-    UNDELIVERED = "undelivered"
-    """The run ended before a safe place came; see ``Terminal.undelivered``."""
+from .prompt import Prompt
 
 
 class Run:
@@ -88,14 +72,11 @@ class Run:
         self.begin_state = state
         self._start = start
         self._before: list[UserEvent] = []
-        self._on_command = on_command
         self._on_step = on_step
         self._on_end = on_end
         self._rows: list[str] = []
-        self._numbers = itertools.count(1)  # one step of it is safe between threads
-        self._commands: dict[str, CommandStatus] = {}
-        self._queued: dict[str, CommandQueued] = {}
-        self._interpreter = Interpreter(deps, config, state, notify=self._command_moved, observe=self._stepped, **options)
+        self._commands = Commands(start.run_id, on_command)
+        self._interpreter = Interpreter(deps, config, state, notify=self._commands.moved, observe=self._stepped, **options)
         self._group: TaskGroup | None = None
         self._entered = False
         self._begun = False
@@ -214,20 +195,13 @@ class Run:
             RunEnded: the run has ended; the message stays with the caller.
             ValueError: for a blank message.
         """
-        command_id = f"{self.id}/queued-{next(self._numbers)}"
-        event = CommandQueued(
-            command_id=command_id,
-            message=user_message(command_id, prompt, MessageKind.COMMAND),
-            address=self.config.address if address is None else address,
-        )
-        self._commands[command_id] = CommandStatus.QUEUED
-        self._queued[command_id] = event
+        event = self._commands.make(prompt, self.config.address if address is None else address)
         try:
             self._post(event)
         except RunEnded:
-            del self._commands[command_id], self._queued[command_id]
+            self._commands.forget(event.command_id)
             raise
-        return command_id
+        return event.command_id
 
     def compact(self, instructions: str = "") -> None:
         """Ask for a compaction at the next pass.
@@ -247,7 +221,7 @@ class Run:
 
     def complete(self, command_id: str) -> None:
         """Mark a command as completed and tell the listener: the one who wraps the run says when that is."""
-        self._command_moved(command_id, CommandStatus.COMPLETED)
+        self._commands.moved(command_id, CommandStatus.COMPLETED)
 
     # -- looking ------------------------------------------------------------------------------------------------
 
@@ -264,13 +238,12 @@ class Run:
     @property
     def commands(self) -> Mapping[str, CommandStatus]:
         """What became of each queued command, by id, in the order of queueing."""
-        return MappingProxyType(self._commands)
+        return self._commands.statuses
 
     @property
     def undelivered(self) -> tuple[CommandQueued, ...]:
         """Commands that no model has seen: still queued at the end, or refused."""
-        lost = (CommandStatus.UNDELIVERED, CommandStatus.REJECTED)
-        return tuple(event for command_id, event in self._queued.items() if self._commands[command_id] in lost)
+        return self._commands.undelivered
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -341,7 +314,7 @@ class Run:
                 self._interpreter.post(event)
             except RunEnded:
                 if isinstance(event, CommandQueued):
-                    self._command_moved(event.command_id, CommandStatus.REJECTED)
+                    self._commands.moved(event.command_id, CommandStatus.REJECTED)
 
         native: Any = self._token.native_token
         into_loop = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
@@ -350,16 +323,10 @@ class Run:
         except RuntimeError as error:
             raise RunEnded("the event loop of the run is closed") from error
 
-    def _command_moved(self, command_id: str, status: str) -> None:
-        if command_id in self._commands:
-            self._commands[command_id] = CommandStatus(status)
-        if self._on_command is not None:
-            self._on_command(command_id, CommandStatus(status))
-
     def _stepped(self, event: Event, step: Step) -> None:
         self._rows.extend(step.taken)
         if isinstance(event, CommandQueued) and step.rejected is not None:
-            self._command_moved(event.command_id, CommandStatus.REJECTED)
+            self._commands.moved(event.command_id, CommandStatus.REJECTED)
         if self._on_step is not None:
             self._on_step(event, step)
 
@@ -369,6 +336,4 @@ class Run:
             return
         self._end_time = anyio.current_time()
         self._terminal = self._interpreter.state.terminal if self._interpreter.failure is None else None
-        for command_id, status in tuple(self._commands.items()):
-            if status is CommandStatus.QUEUED:
-                self._command_moved(command_id, CommandStatus.UNDELIVERED)
+        self._commands.run_ended()

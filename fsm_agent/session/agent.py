@@ -17,9 +17,10 @@ from ..core.config import ConfigError, ContextConfig, LoopConfig
 from ..core.events import Event, RunStarted
 from ..core.state import LoopState, Step, initial
 from ..core.usage import total_cost
+from ..runtime.commands import CommandStatus
 from ..runtime.ports import Deps
 from ..runtime.prompt import Prompt, user_message
-from ..runtime.run import CommandStatus, Run
+from ..runtime.run import Run
 from .parts import Parts
 
 

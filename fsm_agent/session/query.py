@@ -8,8 +8,9 @@ from typing import Any
 
 from ..core.outputs import Output, TerminalOutput
 from ..core.phases import Cause
+from ..runtime.commands import CommandStatus
 from ..runtime.prompt import Prompt
-from ..runtime.run import CommandStatus, Run
+from ..runtime.run import Run
 from .agent import Agent
 
 

@@ -15,9 +15,10 @@ from ..core.outputs import InitOutput, Notice, Output, ResultOutput, Terminal, T
 from ..core.phases import TERMINAL_SET, AbortReason
 from ..core.state import LoopState, initial
 from ..core.usage import ModelUsage, add_usage
+from ..runtime.commands import CommandStatus
 from ..runtime.faults import RunBusy, RunEnded
 from ..runtime.prompt import Prompt, prompt_blocks
-from ..runtime.run import CommandStatus, Run
+from ..runtime.run import Run
 from .agent import Agent, new_id
 from .query import Query
 from .result import Facts, build_result

@@ -28,9 +28,10 @@ from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.outputs import BlockOutput, Notice, Output, RejectedOutput, Terminal, TerminalOutput, TextDelta
 from fsm_agent.core.phases import Cause
 from fsm_agent.core.state import LoopState
+from fsm_agent.runtime.commands import CommandStatus
 from fsm_agent.runtime.faults import EngineFault, LogWriteError, RunBusy, RunEnded, RunError
 from fsm_agent.runtime.ports import Deps
-from fsm_agent.runtime.run import CommandStatus, Run
+from fsm_agent.runtime.run import Run
 
 from .machine import (
     CONFIG,
