@@ -143,9 +143,10 @@ def test_transitions_has_one_door() -> None:
 
 
 def test_the_sdk_stays_in_the_runtime() -> None:
-    """Only the runtime imports ``anthropic``; nothing else does, not even lazily."""
-    users = {module.room for module in modules() for one in imports(module) if _package_of(one) == "anthropic"}
-    assert users <= {"runtime"}
+    """Only the runtime imports ``anthropic``; the command line may within a function, to make a client or name its errors."""
+    users = [(module.room, one) for module in modules() for one in imports(module) if _package_of(one) == "anthropic"]
+    wrong = [f"{room}, line {one.line}" for room, one in users if room != "runtime" and not (room == "cli" and one.lazy)]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("path", NAMES)
