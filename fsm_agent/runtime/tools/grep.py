@@ -112,7 +112,16 @@ class Grep(Tool):
 
 async def _ripgrep(program: str, query: Query, context: ToolContext) -> tuple[list[Hit], bool]:
     arguments = [program, "--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"]
-    arguments += ["--hidden", "--glob=!.git", "--glob=!.hg", "--glob=!.svn", "--glob=!.jj", "--sort=path", "--no-messages"]
+    arguments += [
+        "--hidden",
+        "--glob=!.git",
+        "--glob=!.hg",
+        "--glob=!.svn",
+        "--glob=!.jj",
+        "--sort=path",
+        "--no-messages",
+        "--crlf",
+    ]
     arguments += [f"--max-columns={MAX_LINE}", "--max-columns-preview", f"--before-context={query.before}"]
     arguments += [f"--after-context={query.after}", *(f"--glob={item}" for item in query.globs)]
     arguments += ["--ignore-case"] if query.ignore_case else []

@@ -25,12 +25,15 @@ pytestmark = pytest.mark.skipif(BASH is None, reason="bash is not installed")
 
 STUBS = ("rm", "git", "curl", "sudo", "make", "evil", "x", "a")
 REAL = ("env", "timeout", "nice", "nohup", "xargs", "find", "sh", "bash", "setsid", "stdbuf", "cat", "head", "wc", "sort", "ls")
+# fmt: off
 PIECES = (
-    ["git log", "git log ", "rm x", " rm x", "cat", "ls ", "a", " ", "\n", ";", "&&", "||", "|", "&", "(", ")", "{ ", "; }"]
-    + ["'", '"', "\\", "$(", "`", "<(", ")", "#", " #", "<<E\n", "\nE\n", "<<'E'\n", ">", "> y", "2>&1", "<<<", "$X", "${", "}"]
-    + ["=", "A=", "LANG=C ", "env ", "sh -c '", "eval ", "xargs ", "for f in a; do ", "; done", "if ", "; then ", "; fi", "! "]
-    + ["\\\n", "$'", "$\"", "{a,b}", "*", "[", "]", "~", "time ", "exec ", "find . -exec ", " \\;", "case a in a) ", ";; esac"]
+    "git log", "git log ", "rm x", " rm x", "cat", "ls ", "a", " ", "\n", ";", "&&", "||", "|", "&", "(", ")", "{ ",
+    "; }", "'", '"', "\\", "$(", "`", "<(", ")", "#", " #", "<<E\n", "\nE\n", "<<'E'\n", ">", "> y", "2>&1", "<<<",
+    "$X", "${", "}", "=", "A=", "LANG=C ", "env ", "sh -c '", "eval ", "xargs ", "for f in a; do ", "; done", "if ",
+    "; then ", "; fi", "! ", "\\\n", "$'", '$"', "{a,b}", "*", "[", "]", "~", "time ", "exec ", "find . -exec ",
+    " \\;", "case a in a) ", ";; esac",
 )
+# fmt: on
 
 
 class Lab:
@@ -43,17 +46,21 @@ class Lab:
         self.work.mkdir()
         (self.work / "a.py").write_text("x\n")
         (self.work / "src").mkdir()
-        self.log = folder / "log"
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self.runs = 0
         for name in STUBS:
             stub = self.bin / name
-            stub.write_text(f'#!/bin/sh\necho {name} >> "{self.log}"\n')
+            stub.write_text(f'#!/bin/sh\necho {name} >> "$LAB_LOG"\n')
             stub.chmod(0o755)
         for name in REAL:
             found = shutil.which(name)
             if found:
                 (self.bin / name).symlink_to(found)
         self.policy = Policy(
-            Workspace.at(self.work), Mode.DEFAULT, parse_rules(allow=("Bash(git *)", "Bash(git log:*)"), deny=("Bash(rm *)", "Bash(rm)"))
+            Workspace.at(self.work),
+            Mode.DEFAULT,
+            parse_rules(allow=("Bash(git *)", "Bash(git log:*)"), deny=("Bash(rm *)", "Bash(rm)")),
         )
 
     def allowed(self, line: str) -> bool:
@@ -62,18 +69,21 @@ class Lab:
 
     def run(self, line: str) -> set[str]:
         """Run the line in bash; gives the stubs that ran."""
-        self.log.write_text("")
+        # A log of its own for each run: what an earlier line left in the background may still be writing.
+        self.runs += 1
+        log = self.logs / str(self.runs)
+        log.write_text("")
         subprocess.run(
             [BASH or "bash", "--noprofile", "--norc", "-c", line],
             cwd=self.work,
-            env={"PATH": str(self.bin), "HOME": str(self.work)},
+            env={"PATH": str(self.bin), "HOME": str(self.work), "LAB_LOG": str(log)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=20,
             check=False,
         )
-        return set(self.log.read_text().split())
+        return set(log.read_text().split())
 
     def check(self, line: str) -> None:
         before = sorted(os.listdir(self.work))
