@@ -81,6 +81,7 @@ class Hook:
         return re.search(matcher, subject) is not None
 
 
+_EVENTS = {event.value: event for event in HookEvent}
 _NAMES = re.compile(r"[A-Za-z0-9_|]+\Z")
 
 
@@ -126,13 +127,14 @@ def hooks_from_settings(settings: Mapping[str, Any]) -> HookConfig:
     hooks: list[Hook] = []
     warnings: list[str] = []
     for word, groups in events.items():
-        if word not in HookEvent:
+        event = _EVENTS.get(word)
+        if event is None:
             warnings.append(f"hooks.{word}: no such event here; left out")
             continue
         if not isinstance(groups, list):
             raise HookConfigError(f"hooks.{word} must be a list")
         for index, group in enumerate(groups):
-            _read_group(HookEvent(word), group, f"hooks.{word}[{index}]", hooks, warnings)
+            _read_group(event, group, f"hooks.{word}[{index}]", hooks, warnings)
     return HookConfig(tuple(hooks), tuple(warnings))
 
 

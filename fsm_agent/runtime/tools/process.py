@@ -65,7 +65,6 @@ class Spawn:
         head: bytes of output kept from the start.
         tail: bytes of output kept from the end.
         split: keep standard error apart.
-        keep_background: leave background children alone after a normal exit.
     """
 
     argv: Sequence[str]
@@ -77,7 +76,6 @@ class Spawn:
     head: int = 20_000
     tail: int = 10_000
     split: bool = False
-    keep_background: bool = False
 
 
 @contextlib.contextmanager
@@ -231,8 +229,6 @@ class _Tree:
 
 async def _end(process: anyio.abc.Process, own: _Tree, spawn: Spawn) -> tuple[tuple[Leftover, ...], tuple[Leftover, ...]]:
     """End the process and all that it left: TERM, a grace time, KILL. Gives what was ended and what survived."""
-    if process.returncode is not None and spawn.keep_background:
-        return (), ()
     found: dict[int, Leftover] = {item.pid: item for item in own.living() if item.pid != own.pid}
     running = process.returncode is None
     if not found and not running:
