@@ -1,0 +1,1 @@
+"""Exhaustive exploration of the bounded machine (spec 04, testing kit)."""

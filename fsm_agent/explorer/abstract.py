@@ -1,0 +1,297 @@
+"""The abstract value of a state: what may still decide, and nothing else (spec 01, section 1).
+
+Token counts become levels, ids their order of birth, money and usage disappear. Fields that no row can read any more
+in a phase are left out. ``step`` respects the abstraction: states of one value take the same rows for the same abstract
+events, and come to states of one value. The explorer checks that by sample.
+
+``abstract`` looks at the control alone. Some of what will decide later still lies in the data, where ``preparing`` will
+find it: how the view will be counted, what a compaction would find, the blocks of a reply in flight. ``behind`` gives
+that part; the two together are the state of the explorer.
+"""
+
+from __future__ import annotations
+
+import marshal
+from typing import Any
+
+from ..core.config import LoopConfig, thresholds
+from ..core.control import Budget, CallState, Control, ToolCall
+from ..core.effects import EffectKind
+from ..core.failures import ErrorKind
+from ..core.guards.budget import CONTINUATIONS_BEFORE_STOP, MIN_DELTA
+from ..core.messages import REAL_REQUESTS, UNSENT_KINDS, Message, MessageKind
+from ..core.phases import TERMINAL_SET, Cause, CompactKind, ContinueReason, Phase
+from ..core.state import Data, LoopState
+
+Value = tuple[Any, ...]
+"""Nested tuples of whole numbers."""
+
+QUANTUM = 5_000
+"""Tokens in one step of a count that later passes will move: coarse enough to hide the small texts around the sizes."""
+SLACK = 1_000
+"""Tokens by which small texts may bring a count below its step."""
+
+_PHASE = {phase: number for number, phase in enumerate(Phase)}
+_REASON: dict[ContinueReason | None, int] = {None: 0, ContinueReason.COLLAPSE_DRAIN_RETRY: 1}
+_CAUSE = {cause: number for number, cause in enumerate(Cause)}
+_KIND = {kind: number for number, kind in enumerate(EffectKind)}
+_COMPACT = {kind: number for number, kind in enumerate(CompactKind)}
+_STATE = {state: number for number, state in enumerate(CallState)}
+_LETTER = {
+    "text": 1,
+    "thinking": 2,
+    "redacted_thinking": 2,
+    "tool_use": 3,
+    "server_tool_use": 4,
+}
+_PASS_PHASES = frozenset(
+    {Phase.PREPARING, Phase.COMPACTING, Phase.CALLING_MODEL, Phase.BACKING_OFF, Phase.DECIDING, Phase.REACTIVE_COMPACTING}
+)
+"""Phases in which the facts of the pass in hand may still decide; the others lead to a new pass."""
+
+
+def step_of(tokens: int) -> int:
+    """Give the step of a token count."""
+    return (tokens + SLACK) // QUANTUM
+
+
+def level(tokens: int, config: LoopConfig, model: str) -> int:
+    """Give the level of a token count: how many thresholds it has reached (stage, commit, auto, blocking)."""
+    limits = thresholds(config, model)
+    return (
+        (tokens >= limits.stage_at)
+        + (tokens >= limits.commit_at)
+        + (tokens >= limits.auto_compact_at)
+        + (tokens >= limits.blocking_limit)
+    )
+
+
+def _model(name: str, config: LoopConfig) -> int:
+    if name == config.model:
+        return 0
+    if name in config.fallback_models:
+        return 1 + config.fallback_models.index(name)
+    return -1 if name else -2
+
+
+def _calls(control: Control) -> Value:
+    """Calls in order of birth; ids, outcomes and indexes decide nothing."""
+    return tuple([_call(call) for call in control.tools.calls])
+
+
+def _call(call: ToolCall) -> int:
+    traits = call.traits
+    value = _STATE[call.state]
+    value = value * 2 + call.started
+    value = value * 2 + call.whole
+    value = value * 2 + call.last
+    value = value * 2 + traits.read_only
+    value = value * 2 + traits.concurrency_safe
+    value = value * 2 + traits.cancels_siblings_on_error
+    return value * 2 + traits.known
+
+
+def _flight(control: Control) -> Value:
+    """Effects in flight in order of birth; a tool is known by the place of its call."""
+    found = []
+    for item in control.flight:
+        kind = _KIND[item.kind]
+        if item.kind is EffectKind.TOOL:
+            place = next((place for place, call in enumerate(control.tools.calls) if call.effect == item.id), 99)
+            found.append(100 + place)
+        elif item.kind is EffectKind.SUMMARY:
+            found.append(200 + (item.id == control.queue.pending_tool_use_summary))
+        else:
+            found.append(kind)
+    return tuple(found)
+
+
+def _guards(control: Control, loops: bool) -> Value:
+    guards = control.guards
+    flags = (
+        guards.has_attempted_reactive_compact
+        + 2 * (guards.max_output_tokens_override is not None)
+        + 4 * guards.stop_hook_active
+        + 8 * guards.empty_retried
+        + 16 * guards.thinking_dropped
+        + 32 * guards.refusal_fallback
+        + 64 * guards.loop_warned
+    )
+    return (
+        flags,
+        guards.max_output_tokens_recovery_count,
+        guards.blocks_in_row,
+        guards.blocks_in_run,
+        guards.salvages,
+        guards.pauses,
+        guards.malformed,
+        guards.model_calls,
+        tuple([int(digest, 16) for digest in guards.rounds]) if loops else 0,
+    )
+
+
+def _budget(budget: Budget, config: LoopConfig) -> Value:
+    spent = config.max_budget is not None and budget.cost + budget.cost_before >= config.max_budget
+    if budget.token_budget is None:
+        return (spent,)
+    reached = 10 * budget.output_tokens >= 9 * budget.token_budget
+    return (
+        spent,
+        min(budget.continuations, CONTINUATIONS_BEFORE_STOP),
+        -1 if reached else budget.output_tokens // (2 * MIN_DELTA),
+        budget.output_tokens - budget.spent_at_check >= MIN_DELTA,
+        budget.last_delta >= MIN_DELTA,
+    )
+
+
+def _facts(control: Control, config: LoopConfig) -> Value:
+    context = control.context
+    tracking = context.tracking
+    breaker = (tracking.failures, step_of(tracking.opened_at) if tracking.opened_at else -1)
+    if control.phase not in _PASS_PHASES:
+        return (*breaker, context.staged)
+    model = control.tool_use_context.model
+    return (
+        *breaker,
+        context.staged,
+        level(context.tokens, config, model),
+        level(context.blocking_tokens, config, model),
+        level(context.fixed_tokens, config, model),
+        context.compactable + 2 * context.sendable + 4 * context.compact_off + 8 * context.compacted_in_pass,
+        tuple([_COMPACT[kind] for kind in context.tried]),
+        -1 if context.compacting is None else _COMPACT[context.compacting],
+        step_of(context.replacing) if context.replacing else -1,
+    )
+
+
+def abstract(control: Control, config: LoopConfig, *, loops: bool = False) -> Value:
+    """Give the abstract value of a control.
+
+    Args:
+        control: the deciding half of a state.
+        config: the run's configuration.
+        loops: rounds may repeat, so their digests decide; without it each round is taken for a new one.
+
+    Returns:
+        Nested tuples of whole numbers, hashable and the same in every process.
+    """
+    phase = control.phase
+    queue = control.queue
+    context = control.tool_use_context
+    waiting = (len(queue.commands), queue.compact + 2 * queue.forced, _model(queue.switch, config))
+    if phase in TERMINAL_SET:
+        return (_PHASE[phase], waiting)
+    call, tools, wait, salvage = control.call, control.tools, control.wait, control.salvage
+    in_pass = phase in _PASS_PHASES
+    fault = call.fault
+    return (
+        _PHASE[phase],
+        min(control.run.turn_count, 1 + (config.max_turns or control.run.turn_count)),
+        _REASON.get(control.run.transition, 0) if in_pass else 0,
+        (_model(context.model, config), context.fallbacks, context.depth, hash_of(context.source)),
+        (call.attempt if in_pass else 0, min(call.overloads, config.overload_fallback_after)),
+        call.streaming + 2 * call.usable + 4 * call.unresolved + 8 * bool(call.id),
+        (fault.kind is ErrorKind.MEDIA_TOO_LARGE) if fault is not None and phase is Phase.REACTIVE_COMPACTING else 0,
+        _calls(control),
+        tools.yielded * 8 + tools.stopped + 2 * bool(tools.failed) + 4 * tools.after_stream,
+        _guards(control, loops),
+        _budget(control.budget, config),
+        waiting,
+        _facts(control, config),
+        (wait.answered, wait.blocking > 0, -1 if wait.prevented is None else _CAUSE[wait.prevented], wait.resumes),
+        0 if salvage is None else (1 + salvage.resume, _CAUSE[salvage.cause], salvage.delay_ms > 0),
+        _flight(control),
+    )
+
+
+def hash_of(source: str) -> int:
+    """Give what decides of a run's source: whether it makes room, and whether it is a sub-agent."""
+    if source in ("compact", "session_memory"):
+        return 1
+    return 2 if source.startswith("agent:") else 0
+
+
+def behind(state: LoopState, config: LoopConfig) -> Value:
+    """Give what lies in the data and will decide once ``preparing`` or ``deciding`` has looked at it."""
+    control, data = state.control, state.data
+    iteration, inbox = data.iteration, data.inbox
+    if control.phase in TERMINAL_SET:
+        terminal = data.terminal
+        return (
+            () if terminal is None else (_CAUSE[terminal.cause], terminal.error is not None),
+            len(inbox.prefetched) > 0,
+        )
+    view = iteration.view or data.messages
+    blocks = 0
+    if control.phase is Phase.CALLING_MODEL:
+        for position, block in enumerate(iteration.blocks):
+            letter = _LETTER.get(block.type, 5)
+            blocks = blocks * 32 + letter + 8 * block.blank + 16 * (position in iteration.unclosed)
+    return (
+        blocks,
+        iteration.reply is not None,
+        iteration.request is not None,
+        _counted(view, data, control, config),
+        shape(view),
+        (bool(inbox.attachments), bool(inbox.prefetched), bool(inbox.notices)),
+        tuple([(span.summary is not None) + 2 * span.committed for span in data.context.spans]),
+        data.context.open_server_calls,
+        data.call_ids != "\n",
+    )
+
+
+def _counted(view: tuple[Message, ...], data: Data, control: Control, config: LoopConfig) -> Value:
+    """Give how the next pass will count: the newest usage if it will be found, and the sizes of the view."""
+    base = data.context.base
+    known: Value = ()
+    if base is not None:
+        reply = data.iteration.reply
+        found = reply is not None and reply.id == base.message_id
+        if not found:
+            found = any(item.id == base.message_id for item in reversed(view))
+        if found:
+            known = (_model(base.model, config), step_of(base.tokens - data.context.freed))
+    tally = data.context.tally
+    tokens = tally.tokens if tally.view is view else sum([item.tokens for item in view])
+    return (*known, step_of(tokens))
+
+
+def shape(view: tuple[Message, ...]) -> int:
+    """Give the shape of a view as a number: who speaks in which order, where the newest request stands.
+
+    Rounds at the front beyond the third are alike: no protected tail reaches them.
+    """
+    letters: list[int] = []
+    newest = -1
+    for item in view:
+        kind = item.kind
+        if kind in UNSENT_KINDS:
+            continue
+        if kind is MessageKind.ASSISTANT:
+            letter = 2
+        elif kind is MessageKind.TOOL_RESULTS:
+            letter = 3
+        elif kind is MessageKind.SUMMARY:
+            letter = 4
+        elif kind in REAL_REQUESTS:
+            newest = len(letters)
+            letter = 5
+        else:
+            letter = 6
+        if item.tokens >= QUANTUM:
+            letter += 8
+        letters.append(letter)
+    value = 1 + newest
+    for letter in letters:
+        value = value * 16 + letter
+    return value
+
+
+def value_of(state: LoopState, config: LoopConfig, *, loops: bool = False) -> Value:
+    """Give the abstract value of a whole state: its control, and what lies behind it in the data."""
+    return (abstract(state.control, config, loops=loops), behind(state, config))
+
+
+def key_of(state: LoopState, config: LoopConfig, *, loops: bool = False) -> bytes:
+    """Give the abstract value of a state as bytes: small, and equal in every process for equal values."""
+    return marshal.dumps((abstract(state.control, config, loops=loops), behind(state, config)), 2)
