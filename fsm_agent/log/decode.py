@@ -71,9 +71,9 @@ def _word(words: type[StrEnum], place: str) -> Decoder:
     return decode
 
 
-def _many(item: Decoder, place: str) -> Decoder:
+def _many(item: Decoder, place: str, made: type[Any]) -> Decoder:
     def decode(value: Any) -> Any:
-        return tuple([item(part) for part in value]) if value.__class__ is list else _wrong(f"a list{place}", value)
+        return made([item(part) for part in value]) if value.__class__ is list else _wrong(f"a list{place}", value)
 
     return decode
 
@@ -152,7 +152,7 @@ class Decoders:
             case Word():
                 return _word(shape.words, place)
             case Many():
-                return _many(self.of(shape.item, place), place)
+                return _many(self.of(shape.item, place), place, frozenset if shape.unordered else tuple)
             case Fixed():
                 return _fixed(tuple(self.of(item, place) for item in shape.items), place)
             case Maybe():

@@ -137,6 +137,7 @@ class Encoders:
                 return f"{self._name({word: encode_basestring(word.value) for word in shape.words})}[{value}]"
             case Many():
                 item = f"i{depth}"
+                value = f"sorted({value})" if shape.unordered else value
                 return f"('[' + ','.join([{self._text(shape.item, item, depth + 1)} for {item} in {value}]) + ']')"
             case Fixed():
                 inside = " + ',' + ".join(self._text(item, f"{value}[{n}]", depth) for n, item in enumerate(shape.items))

@@ -46,9 +46,10 @@ class Word:
 
 @frozen
 class Many:
-    """A tuple of any length with items of one shape."""
+    """A tuple of any length with items of one shape; ``unordered`` ones are frozen sets, written in sorted order."""
 
     item: Shape
+    unordered: bool = False
 
 
 @frozen
@@ -120,6 +121,8 @@ def shape_of(hint: Any) -> Shape:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
         return Many(shape_of(args[0]))
+    if origin is frozenset:
+        return Many(shape_of(args[0]), unordered=True)
     if origin is tuple:
         return Fixed(tuple(shape_of(arg) for arg in args))
     if origin in (types.UnionType, typing.Union):

@@ -31,7 +31,8 @@ def _value(shape: Shape, name: str, full: bool) -> Any:
         case Word():
             return list(shape.words)[-1]
         case Many():
-            return (_value(shape.item, name, full),) if full else ()
+            made = (_value(shape.item, name, full),) if full else ()
+            return frozenset(made) if shape.unordered else made
         case Fixed():
             return tuple(_value(item, name, full) for item in shape.items)
         case Maybe():

@@ -36,7 +36,7 @@ def of(shape: Shape) -> st.SearchStrategy[Any]:
         case Word():
             return words(shape.words)
         case Many():
-            return st.lists(of(shape.item), max_size=2).map(tuple)
+            return st.lists(of(shape.item), max_size=2).map(frozenset if shape.unordered else tuple)
         case Fixed():
             return st.tuples(*[of(item) for item in shape.items])
         case Maybe():
