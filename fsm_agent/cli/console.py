@@ -13,6 +13,14 @@ import click
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 WIDEST = 10_000
 """Columns of a table that goes to no terminal: nothing is cut."""
+VERBOSE = "fsm_agent.verbose"
+"""Key under which the context of the command line keeps ``--verbose``."""
+
+
+def is_verbose() -> bool:
+    """True if ``--verbose`` was given."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.find_root().meta.get(VERBOSE))
 
 
 def is_terminal(stream: IO[str] | None) -> bool:

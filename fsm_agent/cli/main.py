@@ -12,12 +12,19 @@ from typing import IO, Any, NoReturn
 import click
 
 from . import signals
-from .console import say
+from .console import VERBOSE, say
 from .problems import FAILED, INTERRUPTED, USAGE, Problem, Stopped
 
 NAME = "fsm-agent"
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Repair a small broken project, with nothing to set up."),
+    "run": ("run", "Run one prompt to its end."),
+    "serve": ("serve", "Serve a scenario as the Messages API, for any client."),
+    "logs": ("logs", "List the logs."),
+    "show": ("show", "Show the steps of a log."),
+    "replay": ("replay", "Replay a log, and compare."),
+    "diagram": ("diagram", "Draw the machine, or the path of a run."),
+    "doctor": ("doctor", "Check what the command line needs."),
 }
 """Name, module of this package with a ``command``, and one line of help."""
 
@@ -66,15 +73,6 @@ def _verbose_option() -> click.Option:
         callback=note,
         help="Say more; show the traceback of an unexpected error.",
     )
-
-
-VERBOSE = "fsm_agent.verbose"
-
-
-def is_verbose() -> bool:
-    """True if ``--verbose`` was given."""
-    ctx = click.get_current_context(silent=True)
-    return ctx is not None and bool(ctx.find_root().meta.get(VERBOSE))
 
 
 def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -1,0 +1,84 @@
+"""``fsm-agent diagram``: the machine, a part of it, or the path of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .problems import Problem
+
+if TYPE_CHECKING:
+    from ..diagram import Paint
+
+_FORMATS = ("svg", "png", "dot", "mermaid", "scxml")
+
+
+@click.command(
+    epilog="Examples: fsm-agent diagram --output machine.svg; fsm-agent diagram --format mermaid --focus recovery; "
+    "fsm-agent diagram --log run.jsonl --output run.svg"
+)
+@click.option("--format", "fmt", type=click.Choice(_FORMATS), help="[default: by the name of --output, else svg]")
+@click.option(
+    "--focus", default="machine", show_default=True, metavar="NAME", help="A part: recovery, tools, ... or the whole machine."
+)
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="LOG",
+    help="Paint the path of this run, with counts.",
+)
+@click.option("--coverage", is_flag=True, help="Paint which rows the runs of all --log together have taken.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="[default: standard output]")
+def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool, output: Path | None) -> int:
+    """Draw the declared machine, a part of it, or the path of a run.
+
+    SVG and PNG are drawn by Graphviz; dot, mermaid and scxml are text and need no program.
+    """
+    if coverage and not logs:
+        raise click.UsageError("--coverage needs --log")
+    if len(logs) > 1 and not coverage:
+        raise click.UsageError("several --log can be painted with --coverage only")
+    from ..diagram import FOCI, MACHINE, DiagramError, draw
+
+    if focus not in (MACHINE, *FOCI):
+        raise click.UsageError(f"--focus: there is no part {focus!r}; there are {', '.join((MACHINE, *FOCI))}")
+    chosen = fmt or _by_name(output)
+    if chosen == "png" and output is None and sys.stdout.isatty():
+        raise click.UsageError("a PNG does not go to a terminal; give --output FILE")
+    try:
+        content = draw(focus, chosen, _paint(logs, coverage) if logs else None)
+    except DiagramError as error:
+        raise Problem(str(error)) from None
+    if output is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return 0
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise Problem(f"{output}: {error.strerror}") from None
+    return 0
+
+
+def _by_name(output: Path | None) -> str:
+    suffix = "" if output is None else output.suffix.lower().removeprefix(".")
+    suffix = {"mmd": "mermaid", "gv": "dot"}.get(suffix, suffix)
+    return suffix if suffix in _FORMATS else "svg"
+
+
+def _paint(logs: tuple[Path, ...], coverage: bool) -> Paint:
+    from ..diagram import Ink, counted
+    from .console import warn
+    from .log_steps import Steps
+
+    taken = [name for log in logs for record, _ in Steps(log, effects=False).read() for name in record.taken]
+    paint = counted(taken, Ink.COVERAGE if coverage else Ink.PATH)
+    unknown = [name for name in paint.unknown if name != "stale"]
+    if unknown:
+        warn(f"not in the table of this version: {', '.join(unknown)}")
+    return paint

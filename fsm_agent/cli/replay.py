@@ -1,0 +1,95 @@
+"""``fsm-agent replay``: fold the reducer over a log, and compare."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .problems import LOG, Problem
+
+if TYPE_CHECKING:
+    from ..core.config import LoopConfig
+    from ..log.replay import Replayed
+
+
+@click.command(
+    epilog="Examples: fsm-agent replay run.jsonl; fsm-agent replay run.jsonl --until 12; "
+    "fsm-agent replay run.jsonl --config max_turns=2"
+)
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option("--until", type=click.IntRange(0), metavar="N", help="Stop behind record N; 0 is the state before the first.")
+@click.option(
+    "--config",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Replay under another setting, to see where it would go differently.",
+)
+@click.option("--any-table", is_flag=True, help="Also if the log was written under another transition table.")
+def command(log: Path, until: int | None, pairs: tuple[str, ...], any_table: bool) -> int:
+    """Replay a log without tools, network or key, and compare rows and effects record by record.
+
+    Exit code 3 if the log is damaged or the replay diverges; the first difference is named.
+    """
+    from time import perf_counter
+
+    from ..core import step as _loaded  # noqa: F401 - its import is not to count in the rate
+    from ..core.config import ConfigError
+    from ..log.errors import TableChanged
+    from ..log.reader import read_log
+    from ..log.replay import replay
+    from .log_files import log_problems
+    from .progress import progress
+    from .settings import read_set
+
+    changes = read_set(pairs, "--config")
+    with log_problems(log):
+        header = read_log(log).header
+        try:
+            config = _changed(header.config, changes) if changes else None
+        except ConfigError as error:
+            raise Problem(str(error)) from None
+        begun = perf_counter()
+        with progress(log) as each:
+            try:
+                found = replay(log, until, config=config, check_table=not any_table, each=each)
+            except TableChanged as error:
+                raise Problem(f"{str(error).partition('; ')[0]}; to replay it all the same, add --any-table", LOG) from None
+        seconds = perf_counter() - begun
+    return _report(found, seconds, until)
+
+
+def _changed(config: LoopConfig, changes: dict[str, Any]) -> LoopConfig:
+    from attrs import evolve
+
+    context = evolve(config.context, **changes.get("context", {}))
+    return evolve(config, **{**changes, "context": context})
+
+
+def _report(found: Replayed, seconds: float, until: int | None) -> int:
+    from .console import clean, say, warn
+
+    rate = f"{found.steps / seconds:,.0f} a second" if seconds > 0 else "at once"
+    records = "1 record" if found.steps == 1 else f"{found.steps} records"
+    if found.divergence is not None:
+        sys.stdout.flush()
+        say(f"the replay diverges behind {records} that agree. {found.divergence}")
+        return LOG
+    click.echo(f"{records} agree ({rate})")
+    if until is not None:
+        turn, messages = found.state.control.run.turn_count, len(found.state.messages)
+        click.echo(f"state     {found.state.phase.value}, turn {turn}, {messages} messages")
+        return 0
+    tail = found.tail
+    if tail is not None and tail.torn:
+        warn("the last record is torn: it was cut off while it was written, and its effects were never performed")
+    terminal = found.state.terminal
+    if terminal is None:
+        click.echo(f"no end    the run rests in {found.state.phase.value}: it is still on, or its process died")
+    else:
+        detail = f" ({terminal.detail})" if terminal.detail else ""
+        click.echo(clean(f"ended     {terminal.reason.value} / {terminal.cause.value}{detail}, {terminal.turn_count} turns"))
+    return 0

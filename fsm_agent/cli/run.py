@@ -1,0 +1,144 @@
+"""``fsm-agent run``: one prompt, one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import json_view, output_options
+from .places import LOGS_HELP
+from .problems import Problem
+from .rule_options import RuleCommand, read_rules
+from .settings import read_dollars, read_set, read_settings, read_tokens
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+_MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+_FOLDER = click.Path(exists=True, file_okay=False)
+
+
+@click.command(
+    cls=RuleCommand,
+    epilog="""\b
+Examples:
+  fsm-agent run "Why does test_total fail?"
+  git diff | fsm-agent run --output-format json -
+  fsm-agent run "Fix it." --permission-mode acceptEdits --allowed-tools "Bash(pytest:*)" Read
+  fsm-agent run "Hello." --base-url http://127.0.0.1:8080 --model scenario-model""",
+)
+@click.argument("prompt", required=False)
+@click.option("--model", envvar="ANTHROPIC_MODEL", help=f"The model.  [default: $ANTHROPIC_MODEL or {DEFAULT_MODEL}]")
+@click.option(
+    "--fallback-model", "fallbacks", multiple=True, metavar="NAME", help="Next model when one fails for good; repeat it."
+)
+@click.option("--base-url", metavar="URL", help="Of the API.  [default: $ANTHROPIC_BASE_URL]")
+@click.option("--max-turns", type=click.IntRange(1), help="End the run after so many rounds.")
+@click.option("--max-budget-usd", metavar="DOLLARS", help="End the run when so much is spent, such as 0.5.")
+@click.option("--token-budget", metavar="TOKENS", help="Go on until so many output tokens are spent, such as 500k.")
+@click.option("--effort", metavar="LEVEL", help="Effort that the model is asked for, such as low, medium or high.")
+@click.option("--system-prompt", metavar="TEXT", help="In place of the built-in system prompt.")
+@click.option("--append-system-prompt", metavar="TEXT", help="Behind the system prompt.")
+@click.option(
+    "--allowed-tools",
+    "--allowedTools",
+    "allowed",
+    multiple=True,
+    metavar="RULE...",
+    help="Rules that allow, such as 'Bash(git:*)' Read.",
+)
+@click.option(
+    "--disallowed-tools", "--disallowedTools", "denied", multiple=True, metavar="RULE...", help="Rules that deny; they win."
+)
+@click.option("--permission-mode", type=click.Choice(_MODES), help="What is allowed without a rule.  [default: default]")
+@click.option(
+    "--settings",
+    "settings_given",
+    metavar="FILE|JSON",
+    help="Settings with 'permissions', 'hooks' and 'model' in the known form.",
+)
+@click.option("--add-dir", "add_dirs", multiple=True, type=_FOLDER, help="Another folder in which tools may work; repeat it.")
+@click.option("--cwd", type=_FOLDER, default=".", help="The workspace.  [default: the current folder]")
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help=f"The log, a new file.  [default: a file in {LOGS_HELP}]",
+)
+@click.option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any field of LoopConfig or its context, such as context_window=20000.",
+)
+@output_options
+def command(
+    prompt: str | None,
+    model: str | None,
+    fallbacks: tuple[str, ...],
+    base_url: str | None,
+    max_turns: int | None,
+    max_budget_usd: str | None,
+    token_budget: str | None,
+    effort: str | None,
+    system_prompt: str | None,
+    append_system_prompt: str | None,
+    allowed: tuple[str, ...],
+    denied: tuple[str, ...],
+    permission_mode: str | None,
+    settings_given: str | None,
+    add_dirs: tuple[str, ...],
+    cwd: str,
+    log: Path | None,
+    pairs: tuple[str, ...],
+    output_format: str,
+    include_partial_messages: bool,
+) -> int:
+    """Run one prompt to its end.
+
+    Without PROMPT, or with -, the prompt is read from standard input. Nobody is asked: what a permission rule or mode
+    leaves to the user is denied, and the model is told why.
+
+    On a terminal the run is shown as it goes; elsewhere the text format prints the final answer only. Errors go to
+    standard error, and the exit code says how the run ended.
+    """
+    view = json_view(output_format, include_partial_messages)
+    settings = read_settings("{}" if settings_given is None else settings_given)
+    allow, unknown_allowed = read_rules(allowed, "--allowed-tools")
+    deny, unknown_denied = read_rules(denied, "--disallowed-tools")
+    values = read_set(pairs)
+    given: dict[str, Any] = {
+        "fallback_models": fallbacks or None,
+        "max_turns": max_turns,
+        "max_budget": None if max_budget_usd is None else read_dollars(max_budget_usd),
+        "effort": effort,
+    }
+    for key, value in given.items():
+        if value is not None and key in values:
+            raise Problem(f"--set {key}: the same is given by another option")
+    values.update((key, value) for key, value in given.items() if value is not None)
+    budget = None if token_budget is None else read_tokens(token_budget)
+    from .running import Asked, run_prompt
+
+    return run_prompt(
+        Asked(
+            prompt=prompt,
+            model=model or settings.model or DEFAULT_MODEL,
+            base_url=base_url,
+            values=values,
+            system=(system_prompt, append_system_prompt),
+            token_budget=budget,
+            allow=(*settings.allow, *allow),
+            ask=settings.ask,
+            deny=(*settings.deny, *deny),
+            mode=permission_mode or settings.mode or "default",
+            add_dirs=(*settings.add_dirs, *add_dirs),
+            hooks=settings.hooks,
+            cwd=Path(cwd),
+            log=log,
+            warnings=(*settings.warnings, *unknown_allowed, *unknown_denied),
+            partial=include_partial_messages,
+        ),
+        view,
+    )

@@ -1,0 +1,204 @@
+"""The work of ``fsm-agent run``: make the agent, follow the run, say how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from attrs import frozen
+
+from ..core.outputs import Notice, Output, Retrying
+from ..session.agent import Agent, new_id
+from ..session.endings import ending, exit_code, succeeded
+from ..session.session import Session
+from .console import Paint, clean, coloured, is_terminal, is_verbose, one_line, say, warn
+from .follow import Followed, View, follow
+from .places import check_writable, log_folder
+from .problems import Problem
+from .prompts import read_prompt, system_context, system_parts
+from .text_view import TextView
+
+
+@frozen
+class Asked:
+    """What the user asked for; see the options of ``run``."""
+
+    prompt: str | None
+    model: str
+    base_url: str | None
+    values: Mapping[str, Any]
+    system: tuple[str | None, str | None]
+    token_budget: int | None
+    allow: tuple[str, ...]
+    ask: tuple[str, ...]
+    deny: tuple[str, ...]
+    mode: str
+    add_dirs: tuple[str, ...]
+    hooks: Mapping[str, Any]
+    cwd: Path
+    log: Path | None
+    warnings: tuple[str, ...]
+    partial: bool
+
+
+def run_prompt(asked: Asked, view: View | None) -> int:
+    """Run the prompt to its end.
+
+    Args:
+        asked: what the user asked for.
+        view: a JSON view, None for text.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        Problem: if it cannot be started; nothing was sent then.
+    """
+    key = _access(asked.base_url)
+    session_id = new_id()
+    agent = _agent(asked, key, session_id)
+    prompt = read_prompt(asked.prompt)
+    for text in asked.warnings:
+        warn(text)
+    shown = view
+    if shown is None:
+        shown = TextView(Paint(coloured(sys.stdout)), thinking=is_verbose()) if is_terminal(sys.stdout) else _Answer()
+    followed = anyio.run(_run, Session(agent, session_id=session_id), prompt, asked.token_budget, _log_file(asked.log), shown)
+    _close(followed, quiet=view is not None)
+    return exit_code(followed.terminal)
+
+
+async def _run(session: Session, prompt: str, token_budget: int | None, log: Path | None, view: View) -> Followed:
+    async with session.agent:
+        return await follow(session.submit(prompt, token_budget=token_budget, log=log), view)
+
+
+class _Answer:
+    """The final answer on standard output; what goes wrong on the way on standard error."""
+
+    def __init__(self) -> None:
+        self._view = TextView(Paint(coloured(sys.stderr)), thinking=True)
+
+    def show(self, output: Output) -> str:
+        """Write nothing to standard output."""
+        if is_verbose():
+            print(self._view.show(output), end="", file=sys.stderr, flush=True)
+        elif isinstance(output, Retrying):
+            failure = output.failure
+            which = f"attempt {output.attempt} of {output.max_attempts} failed"
+            say(f"{which} ({failure.kind.value}: {failure.message}); again in {output.delay_ms / 1000:g} s")
+        elif isinstance(output, Notice) and output.level == "warning":
+            warn(output.text)
+        return ""
+
+    def end(self, result: Mapping[str, Any]) -> str:
+        """Give the answer."""
+        text = str(result["result"])
+        if not text:
+            return ""
+        return text if text.endswith("\n") else text + "\n"
+
+
+def _agent(asked: Asked, key: str | None, session_id: str) -> Agent:
+    log = _log_file(asked.log)
+    logs = None
+    if log is None:
+        logs = log_folder()
+        why = check_writable(logs)
+        if why:
+            raise Problem(f"logs cannot be kept: {why}; give --log FILE or set XDG_STATE_HOME")
+    results = logs / session_id / "results" if logs is not None else Path(f"{log}.results")
+    cwd = Path(os.path.abspath(asked.cwd))
+    try:
+        return Agent(
+            asked.model,
+            logs=logs,
+            cwd=cwd,
+            permission_mode=asked.mode,
+            allow=asked.allow,
+            ask=asked.ask,
+            deny=asked.deny,
+            add_dirs=asked.add_dirs,
+            hooks={"hooks": asked.hooks},
+            api_key=key,
+            base_url=asked.base_url,
+            raw_events=asked.partial,
+            results_folder=str(results),
+            system=system_parts(*asked.system),
+            system_context=system_context(cwd),
+            **asked.values,
+        )
+    except ValueError as error:  # a setting, a rule, a mode, a hook: the text says which
+        raise Problem(str(error)) from None
+
+
+def _log_file(path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    place = Path(os.path.abspath(path))
+    if place.exists():
+        raise Problem(f"--log {path}: the file exists; a log is never overwritten")
+    why = check_writable(place.parent)
+    if why:
+        raise Problem(f"--log {path}: {why}")
+    return place
+
+
+def _access(base_url: str | None) -> str | None:
+    """Check that there is a key, or a server that may not need one.
+
+    Returns:
+        The key to give to the SDK; None if it finds one itself.
+
+    Raises:
+        Problem: if there is neither, or the URL is none.
+    """
+    url = base_url or os.environ.get("ANTHROPIC_BASE_URL")
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise Problem(f"the base URL {url!r} is no URL; write one such as http://127.0.0.1:8080")
+    if os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_AUTH_TOKEN") or _sdk_finds_access():
+        return None
+    if url is None:
+        raise Problem(
+            "there is no API key: set ANTHROPIC_API_KEY, or give --base-url for a server that needs none; "
+            "to see the agent work without either, try: fsm-agent demo"
+        )
+    return "none"
+
+
+def _sdk_finds_access() -> bool:
+    """True if the SDK finds a profile or a federated identity."""
+    from anthropic import AnthropicError, AsyncAnthropic
+
+    try:
+        client = AsyncAnthropic()
+    except (AnthropicError, OSError, ValueError) as error:
+        raise Problem(f"the API access that is set up cannot be used: {error}") from None
+    return client.credentials is not None
+
+
+def _close(followed: Followed, *, quiet: bool) -> None:
+    """Say on standard error what the user should know of the end."""
+    terminal, result = followed.terminal, followed.result
+    denials = result["permission_denials"]
+    if denials and not quiet:
+        names = ", ".join(dict.fromkeys(str(denial["tool_name"]) for denial in denials))
+        calls = "1 call was" if len(denials) == 1 else f"{len(denials)} calls were"
+        say(f"{calls} denied ({names}); allow more with --allowed-tools or --permission-mode")
+    if not succeeded(terminal):
+        why = one_line((terminal.error.message if terminal.error is not None else "") or terminal.detail, 300)
+        meaning = f"{terminal.reason.value}/{terminal.cause.value}" + (f" ({why})" if why else "")
+        say(f"the run ended with {meaning}. {ending(terminal).advice}")
+    if is_verbose() or (not quiet and is_terminal(sys.stdout) and is_terminal(sys.stderr)):
+        usage = result["usage"]
+        cost = f"${result['total_cost_usd']:.4f}"
+        tokens = f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out"
+        turns = "1 turn" if result["num_turns"] == 1 else f"{result['num_turns']} turns"
+        say(f"{turns}, {tokens}, {cost}; log: {clean(str(result['log']))}")
