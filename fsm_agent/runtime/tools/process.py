@@ -20,6 +20,7 @@ from typing import IO
 import anyio
 import anyio.abc
 import anyio.lowlevel
+from anyio import to_thread
 from attrs import frozen
 
 from .bounded import Bounded
@@ -223,24 +224,25 @@ class _Tree:
         self._mark = mark
         self._pipes = frozenset(os.fstat(stream.handle).st_ino for stream in streams if not stream.closed.is_set())
 
-    def living(self) -> tuple[Leftover, ...]:
-        return find_leftovers(self.pid, self._mark, self._pipes)
+    async def living(self) -> tuple[Leftover, ...]:
+        # In a thread: on a machine with thousands of processes looking at all of them takes a while.
+        return await to_thread.run_sync(find_leftovers, self.pid, self._mark, self._pipes)
 
 
 async def _end(process: anyio.abc.Process, own: _Tree, spawn: Spawn) -> tuple[tuple[Leftover, ...], tuple[Leftover, ...]]:
     """End the process and all that it left: TERM, a grace time, KILL. Gives what was ended and what survived."""
-    found: dict[int, Leftover] = {item.pid: item for item in own.living() if item.pid != own.pid}
+    found: dict[int, Leftover] = {item.pid: item for item in await own.living() if item.pid != own.pid}
     running = process.returncode is None
     if not found and not running:
         return (), ()
     for number, patience in ((signal.SIGTERM, spawn.grace), (signal.SIGKILL, 1.0)):
         _signal(own.pid, number, group=True)
-        for item in own.living():
+        for item in await own.living():
             _signal(item.pid, number, group=False)
         if await _gone(process, own, patience):
             break
-        found.update({item.pid: item for item in own.living() if item.pid != own.pid})
-    left = tuple(item for item in own.living() if item.pid != own.pid)
+        found.update({item.pid: item for item in await own.living() if item.pid != own.pid})
+    left = tuple(item for item in await own.living() if item.pid != own.pid)
     stay = {item.pid for item in left}
     return tuple(item for pid, item in found.items() if pid not in stay), left
 
@@ -250,7 +252,7 @@ async def _gone(process: anyio.abc.Process, own: _Tree, patience: float) -> bool
     with anyio.move_on_after(patience):
         await process.wait()
         pause = 0.005
-        while own.living():
+        while await own.living():
             await anyio.sleep(pause)
             pause = min(0.05, pause * 2)
         return True

@@ -189,6 +189,9 @@ CHAINED = [
     ("coproc rm x", DENY),
     ("git log $", ASK),
     ("git log 'unclosed", ASK),
+    ("git log ${", ASK),  # the parser never came back from this one
+    ("$'&&${\nE\na$'", ASK),
+    ("git log " + "$(git log " * 30 + ")" * 30, ASK),
     ("git log &&", ASK),
     ("gitk", ASK),
     ("git-evil log", ASK),
