@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -135,6 +136,16 @@ def _undocumented(body: list[ast.stmt], prefix: str) -> Iterator[str]:
                 yield f"{prefix}{node.name}"
             if isinstance(node, ast.ClassDef):
                 yield from _undocumented(node.body, f"{prefix}{node.name}.")
+
+
+def mutable_fields(module: Module) -> Iterator[str]:
+    """Give the annotated fields of public classes that hold a list, a set or a dict."""
+    mutable = re.compile(r"\b(?:list|set|dict|bytearray|deque)\b")
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and mutable.search(ast.unparse(field.annotation)):
+                    yield f"{node.name}.{ast.unparse(field.target)}"
 
 
 def calls(module: Module) -> Iterator[tuple[str, int]]:

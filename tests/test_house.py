@@ -10,7 +10,20 @@ import subprocess
 import sys
 
 import pytest
-from house import PACKAGE, REPOSITORY, Import, Module, calls, functions, imports, iterated_sets, modules, rooms, undocumented
+from house import (
+    PACKAGE,
+    REPOSITORY,
+    Import,
+    Module,
+    calls,
+    functions,
+    imports,
+    iterated_sets,
+    modules,
+    mutable_fields,
+    rooms,
+    undocumented,
+)
 
 CORE = tuple(module for module in modules() if module.room == "core")
 NAMES = [module.path for module in modules()]
@@ -130,6 +143,11 @@ def test_core_iterates_no_set() -> None:
     """The order of a set depends on the hash seed, so nothing in the core walks over one."""
     wrong = [f"{module.path}:{line}" for module in CORE for line in iterated_sets(module)]
     assert wrong == []
+
+
+def test_values_of_the_core_are_immutable() -> None:
+    """No public class of the core declares a field that holds a list, a set or a dict."""
+    assert [f"{module.path}: {field}" for module in CORE for field in mutable_fields(module)] == []
 
 
 def test_transitions_has_one_door() -> None:
