@@ -144,8 +144,11 @@ class ModelCompactor:
         """Sum up ``effect.messages``.
 
         Returns:
-            The summariser's blocks and stop reason as received, which the core judges; or why there is no reply.
+            The summariser's blocks and stop reason as received, which the core judges; or why there is no reply. With
+            nothing to sum up there is no summary and no call: the core then only drops refused media from what it keeps.
         """
+        if not effect.messages:
+            return CompactionFinished(id=effect.id, summary=())
         spent = _Spent()
         notes: list[str] = []
         if request := request_text(effect.tail):

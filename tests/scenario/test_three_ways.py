@@ -50,19 +50,9 @@ def test_asyncio_takes_the_same_rows(name: str) -> None:
     assert run.played.taken == drive(scenario).taken
 
 
-OPEN = {
-    "image-recovered": "the compactor refuses a compaction that has nothing to sum up and only drops media",
-    "pause-limit": "the server does not know a paused reply again once a cache mark is on it",
-    "pause-resume": "the server does not know a paused reply again once a cache mark is on it",
-}
-"""Scenarios that other rooms do not serve yet, and why."""
-
-
-def over_http() -> list[object]:
+def over_http() -> list[str]:
     """Name the scenarios that can be played over HTTP."""
-    names = [name for name in NAMES if Way.HTTP in load(name).ways]
-    marks = {name: [pytest.mark.xfail(reason=reason, strict=False)] for name, reason in OPEN.items()}
-    return [pytest.param(name, marks=marks.get(name, [])) for name in names]
+    return [name for name in NAMES if Way.HTTP in load(name).ways]
 
 
 @pytest.mark.parametrize("name", over_http())

@@ -54,8 +54,12 @@ class Memory:
 
 
 def paused_digest(blocks: Sequence[Any]) -> str:
-    """Give the digest by which a paused turn is known again: thinking and blank text may have been dropped from it."""
-    kept = [block for block in blocks if not signatures.blank(block) and block.get("type") not in THINKING]
+    """Give the digest by which a paused turn is known again: thinking, blank text and cache marks do not count."""
+    kept = [
+        {key: value for key, value in block.items() if key != "cache_control"}
+        for block in blocks
+        if not signatures.blank(block) and block.get("type") not in THINKING
+    ]
     return sha256(signatures.canonical(kept).encode()).hexdigest()
 
 
