@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import anyio
 from attrs import frozen
 
 from ..core.outputs import Output, Terminal
 from ..runtime.run import Run
-from ..session.session import Submission
 from .pipe import Writer
 from .problems import FAILED, Problem, Stopped
-from .signals import Watch
+from .watch import Watch
+
+
+class Followable(Protocol):
+    """A submitted prompt: :class:`~fsm_agent.session.session.Submission`, or what looks like one."""
+
+    @property
+    def run(self) -> Run:
+        """The run behind it."""
+        ...
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """How the run ended, None before that."""
+        ...
+
+    @property
+    def value(self) -> Mapping[str, Any] | None:
+        """The result object, None before the end."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def __aiter__(self) -> AsyncIterator[Output]: ...
 
 
 class View(Protocol):
@@ -44,7 +71,7 @@ class Followed:
 
 
 async def follow(
-    submission: Submission, view: View, writer: Writer | None = None, *, attach: Callable[[Run], None] | None = None
+    submission: Followable, view: View, writer: Writer | None = None, *, attach: Callable[[Run], None] | None = None
 ) -> Followed:
     """Run a submission to its end.
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,15 @@ from ..scenario import Scenario, ScenarioError, load
 from ..scenario.acting import ScriptedUser
 from ..scenario.checking import Played, differences
 from ..scenario.format import Way
-from ..scenario.playing import scripted_traits
+from ..scenario.playing import run_started, scripted_traits
 from ..scenario.project import write_project
 from ..scenario.scripted import World, scripted_deps
 from ..session.agent import Agent, new_id
 from ..session.endings import exit_code
 from ..session.session import Session
+from .bare_run import BareRun
 from .console import Paint, coloured, say, warn
-from .follow import Followed, View, follow
+from .follow import Followable, Followed, View, follow
 from .places import check_writable, log_folder
 from .problems import FAILED, Problem
 from .rows import path_lines
@@ -167,17 +168,26 @@ async def _play(stage: _Stage, base_url: str, view: View) -> tuple[Followed, Pla
         user.observe(event, step)
 
     async with _agent(stage, base_url, world) as agent:
-        submission = Session(agent, session_id=stage.session_id).submit(
-            [json.loads(text) for text in scenario.prompt],
-            token_budget=scenario.token_budget,
-            log=stage.log,
-            run_id=stage.run_id,
-            source=scenario.source,
-            depth=scenario.depth,
-            on_step=observe,
-        )
+        submission = _submission(stage, agent, observe)
         followed = await follow(submission, _Kept(view, outputs), attach=user.attach)
     return followed, Played(followed.terminal, user.taken, tuple(outputs), user.compactions)
+
+
+def _submission(stage: _Stage, agent: Agent, observe: Callable[[Event, Step], None]) -> Followable:
+    scenario = stage.scenario
+    start = run_started(scenario, stage.run_id)
+    if all(block.blank for message in start.messages for block in message.blocks):
+        # A session refuses such a prompt; the loop itself must end well with it too.
+        return BareRun(agent, start, log=stage.log, session_id=stage.session_id, on_step=observe)
+    return Session(agent, session_id=stage.session_id).submit(
+        [json.loads(text) for text in scenario.prompt],
+        token_budget=scenario.token_budget,
+        log=stage.log,
+        run_id=stage.run_id,
+        source=scenario.source,
+        depth=scenario.depth,
+        on_step=observe,
+    )
 
 
 class _Kept:

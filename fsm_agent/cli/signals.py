@@ -1,14 +1,9 @@
-"""Signals while a run is on: Ctrl-C ends it properly, a second one or SIGTERM closes it at once."""
+"""Signals outside of a run: the process leaves through its own cleaning up, with the exit code of the signal."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from types import FrameType
-
-import anyio
-from anyio import CancelScope
-from anyio.abc import TaskStatus
 
 from .problems import HANGUP, INTERRUPTED, TERMINATED, Stopped
 
@@ -22,38 +17,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def install() -> None:
-    """Let SIGTERM and SIGHUP end the process through its own cleaning up. Signals that are ignored stay ignored."""
+    """Let signals end the process through its own cleaning up. Signals that are ignored stay ignored."""
     for number in CODES:
-        if number != signal.SIGINT and signal.getsignal(number) is signal.SIG_DFL:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _stop)
-
-
-class Watch:
-    """Watches for signals beside a run.
-
-    Args:
-        interrupt: what the first Ctrl-C does.
-
-    Attributes:
-        scope: cancelled by a signal that closes the run.
-        code: exit code of that signal, 0 if there was none.
-    """
-
-    def __init__(self, interrupt: Callable[[], None]) -> None:
-        self.scope = CancelScope()
-        self.code = 0
-        self._interrupt = interrupt
-
-    async def watch(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Take signals until cancelled."""
-        numbers = [signal.Signals(number) for number in CODES if signal.getsignal(number) is not signal.SIG_IGN]
-        asked = False
-        with anyio.open_signal_receiver(*numbers) as signals:
-            task_status.started()
-            async for number in signals:
-                if number == signal.SIGINT and not asked:
-                    asked = True
-                    self._interrupt()
-                    continue
-                self.code = CODES[number]
-                self.scope.cancel()

@@ -48,6 +48,7 @@ class TextView:
         self._open = ""
         self._streamed: set[tuple[str, int]] = set()
         self._calls = 0
+        self._last_call = ""
 
     def show(self, output: Output) -> str:
         """Give the text of one output."""
@@ -122,6 +123,7 @@ class TextView:
     def _block(self, output: BlockOutput) -> str:
         block = output.block
         if block.type == "tool_use":
+            self._last_call = block.id
             return self._line(self._call(block))
         if block.type == "text" and (output.call, output.index) not in self._streamed:
             return self._line(clean(str(block_value(block).get("text", ""))))
@@ -138,6 +140,8 @@ class TextView:
 
     def _result(self, output: ToolResult) -> str:
         lines = [clean(line) for line in result_text(output.block).splitlines()] or ["(no output)"]
+        if output.block.id != self._last_call:  # another call was shown last
+            lines[0] = f"{clean(output.name)}: {lines[0].lstrip()}"
         kept = lines if len(lines) <= _SHOWN_LINES + 1 else lines[:_SHOWN_LINES]
         shown = [line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…" for line in kept]
         if len(lines) > len(kept):
