@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from hypothesis import strategies as st
 
 from fsm_agent.core.config import ConfigError, LoopConfig
-from fsm_agent.core.wire import Request
+from fsm_agent.core.wire import Request, WireMessage
 from fsm_agent.log.shapes import Choice, Fixed, Flag, Many, Maybe, Raw, Record, Shape, Text, Whole, Word, fields_of
 
 TEXTS = st.one_of(
@@ -59,6 +59,10 @@ def values(cls: type[Any]) -> st.SearchStrategy[Any]:
         # Requests that could be sent: names have no lone surrogates, values of a header no commas.
         betas = st.lists(st.text("abc-", min_size=1, max_size=8), max_size=2).map(tuple)
         fields = {"model": st.text("abc-é", max_size=8), "betas": betas}
+    if cls is WireMessage:
+        fields = {"chain": st.text("0123456789abcdef", max_size=8)}
+    if cls is WireMessage:
+        fields = {"chain": st.text("0123456789abcdef", max_size=8)}
     for field in fields_of(cls):
         if field.name in fields:
             continue
