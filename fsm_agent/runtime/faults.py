@@ -23,6 +23,10 @@ class RunEnded(RunError):
     """An input came after the run had ended; it stays with its sender."""
 
 
+class NoSuchAddress(RunError):
+    """A message for an agent that does not run; it stays with its sender."""
+
+
 class RunBusy(RunError):
     """Two tasks read one run at the same time."""
 

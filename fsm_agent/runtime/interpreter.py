@@ -55,6 +55,7 @@ from .notices import SINK
 from .outbox import Outbox
 from .perform import FlightChannel, check_parts, failed, perform
 from .ports import Deps
+from .scope import RunScope, enter_scope
 
 T = TypeVar("T")
 Stepper = Callable[[LoopState, Event, LoopConfig], Step]
@@ -107,6 +108,7 @@ class Interpreter:
         self.ended = anyio.Event()
         self.failure: BaseException | None = None
         self.api_seconds = 0.0
+        self.scope: RunScope | None = None
         self._deps = deps
         self._config = config
         self._step = step
@@ -161,6 +163,7 @@ class Interpreter:
         with anyio.CancelScope(shield=True):
             self.entered = True
             SINK.set(self._warn)
+            self.scope = enter_scope(self._config, self._deps, lambda: self.state, self.post, self._tell)
             try:
                 async with anyio.create_task_group() as self._group:
                     self._flights = Flights(self._group, self._fly)

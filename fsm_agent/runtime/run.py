@@ -26,7 +26,7 @@ from ..core.outputs import Output, Terminal, TerminalOutput
 from ..core.phases import AbortReason
 from ..core.state import LoopState, Step
 from .commands import Commands, CommandStatus
-from .faults import RunBusy, RunEnded, RunError
+from .faults import NoSuchAddress, RunBusy, RunEnded, RunError
 from .interpreter import Interpreter
 from .ports import Deps
 from .prompt import Prompt
@@ -188,16 +188,23 @@ class Run:
     def queue(self, prompt: Prompt, address: str | None = None) -> str:
         """Queue a message; it goes in after the next round of tools.
 
+        Args:
+            prompt: what the user says.
+            address: whom it is for; None for this run. A running sub-agent is addressed by ``agent:<name>``.
+
         Returns:
             Its id, under which ``commands`` and ``on_command`` speak of it.
 
         Raises:
             RunEnded: the run has ended; the message stays with the caller.
+            NoSuchAddress: no agent of this address runs; the message stays with the caller.
             ValueError: for a blank message.
         """
-        event = self._commands.make(prompt, self.config.address if address is None else address)
+        address = self.config.address if address is None else address
+        target = None if address == self.config.address else self._agent(address)
+        event = self._commands.make(prompt, address)
         try:
-            self._post(event)
+            self._post(event, target)
         except RunEnded:
             self._commands.forget(event.command_id)
             raise
@@ -295,23 +302,32 @@ class Run:
         self._before.clear()
         self._group.start_soon(self._interpreter.drive, name=f"run {self.id}")
 
-    def _post(self, event: UserEvent) -> None:
+    def _agent(self, address: str) -> Callable[[UserEvent], None]:
+        """Find where a sub-agent takes its commands."""
+        scope = self._interpreter.scope
+        found = None if scope is None else scope.find(address)
+        if found is None:
+            raise NoSuchAddress(f"no agent with the address {address!r} runs")
+        return found.post
+
+    def _post(self, event: UserEvent, target: Callable[[UserEvent], None] | None = None) -> None:
         """Put an event in, in the order of the calls: what comes before the first pull comes before ``RunStarted``."""
         if self._left or self._interpreter.ended.is_set():
             raise RunEnded("the run has ended")
+        post = target or self._interpreter.post
         if not self._begun:
             self._before.append(event)
         elif threading.get_ident() == self._thread:
-            self._interpreter.post(event)
+            post(event)
         else:
-            self._post_from_thread(event)
+            self._post_from_thread(event, post)
 
-    def _post_from_thread(self, event: UserEvent) -> None:
+    def _post_from_thread(self, event: UserEvent, post: Callable[[UserEvent], None]) -> None:
         assert self._token is not None
 
         def deliver() -> None:
             try:
-                self._interpreter.post(event)
+                post(event)
             except RunEnded:
                 if isinstance(event, CommandQueued):
                     self._commands.moved(event.command_id, CommandStatus.REJECTED)

@@ -53,7 +53,22 @@ class HookSet:
         self._cwd = cwd
         self._env = {**env, "FSM_AGENT_PROJECT_DIR": cwd, "CLAUDE_PROJECT_DIR": cwd}
         self._base = {"cwd": cwd, **(base or {})}
+        self._stop_event = HookEvent.STOP
         self.warnings: list[str] = []
+
+    def for_agent(self, name: str, agent_id: str) -> HookSet:
+        """Give the hooks of a sub-agent: the same ones, told which agent it is; ``SubagentStop`` stands for ``Stop``.
+
+        Args:
+            name: of the agent's definition.
+            agent_id: of its run.
+        """
+        hooks = HookSet(
+            self._hooks, cwd=self._cwd, env=self._env, base={**self._base, "agent_type": name, "agent_id": agent_id}
+        )
+        hooks._stop_event = HookEvent.SUBAGENT_STOP
+        hooks.warnings = self.warnings
+        return hooks
 
     def has(self, event: HookEvent) -> bool:
         """True if there is a hook for this event; the loop's config must say so."""
@@ -119,7 +134,7 @@ class HookSet:
         return verdict
 
     async def stop(self, effect: RunStopHooks) -> StopHooksFinished:
-        """Run the ``Stop`` hooks."""
+        """Run the ``Stop`` hooks, or ``SubagentStop`` in a sub-agent."""
         fields = {
             "stop_hook_active": effect.stop_hook_active,
             "last_assistant_message": _words(effect.reply),
@@ -128,7 +143,7 @@ class HookSet:
         blocking: list[str] = []
         warnings: list[str] = []
         prevented: str | None = None
-        for hook, answer in await self.fire(HookEvent.STOP, fields):
+        for hook, answer in await self.fire(self._stop_event, fields, self._base.get("agent_type", "")):
             if answer.failure:
                 warnings.append(f"{hook.label}: {answer.failure}")
             elif _stops(answer) and prevented is None:

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ...core.events import Outcome
+from ...core.usage import ModelUsage
 from .files import FileMemory
 from .paths import Workspace
 
@@ -70,12 +71,14 @@ class ToolOutput:
         outcome: ``error`` if the tool ran and reports a failure, ``failed`` if it could not do its work.
         stable: the text that loop detection compares, if the content holds volatile parts; None for the content.
         sizes: (width, height, pages) of media, by the first 64 characters of their base64 data.
+        usage: what model calls made by the tool used.
     """
 
     content: str | tuple[dict[str, Any], ...]
     outcome: Outcome = Outcome.OK
     stable: str | None = None
     sizes: Mapping[str, tuple[int, int, int]] = field(factory=dict)
+    usage: tuple[ModelUsage, ...] = ()
 
 
 async def _silent(text: str) -> None:
@@ -119,6 +122,7 @@ class Tool:
         cancels_siblings_on_error: when it fails, the calls beside it are cancelled.
         timeout: seconds, None for a tool that ends by itself.
         compactable: old results may be cleared.
+        needs_permission: False for a tool that by itself touches nothing outside: no rule is needed to allow it.
     """
 
     name: str = ""
@@ -129,6 +133,7 @@ class Tool:
     cancels_siblings_on_error: bool = False
     timeout: float | None = 120.0
     compactable: bool = False
+    needs_permission: bool = True
 
     def is_read_only(self, tool_input: JsonObject) -> bool:
         """True if this call changes nothing outside."""
@@ -137,6 +142,10 @@ class Tool:
     def is_concurrency_safe(self, tool_input: JsonObject) -> bool:
         """True if this call may run beside others."""
         return False
+
+    def for_agent(self) -> Tool:
+        """Give the tool that a sub-agent gets: the same one, but for tools that remember something of a conversation."""
+        return self
 
     def prepare(self, tool_input: JsonObject, workspace: Workspace) -> Call:
         """Make the canonical input (on a copy) and say what the call touches.

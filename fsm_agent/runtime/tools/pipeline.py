@@ -109,6 +109,33 @@ class ToolBox:
         self._bounds = Bounds(results_folder)
         self._on_warning = on_warning
 
+    def for_agent(self, keep: Callable[[str], bool], *, policy: Policy, hooks: ToolHooks | None) -> ToolBox:
+        """Make the toolbox of a sub-agent.
+
+        It has what ``keep`` keeps of the tools, a memory of files of its own, and shares the rest: whoever is asked, one
+        question at a time, where long results are stored, and the list of denials.
+
+        Args:
+            keep: takes a tool's name.
+            policy: permission mode and rules.
+            hooks: hooks before and after each call.
+        """
+        box = ToolBox(
+            [tool.for_agent() for name, tool in self._tools.items() if keep(name)],
+            policy=policy,
+            hooks=hooks,
+            asker=self._asker,
+            env=self._env,
+            on_warning=self._on_warning,
+        )
+        box._asking, box._bounds, box.denials = self._asking, self._bounds, self.denials
+        return box
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the tools, hidden ones too."""
+        return tuple(self._tools)
+
     def schemas(self) -> tuple[ToolSchema, ...]:
         """Give the definitions for the model; a tool that a bare deny rule names is left out."""
         return tuple(
@@ -212,11 +239,14 @@ class ToolBox:
             raise _Refused("A hook rewrote this call into one that is not as safe; it was not run.")
 
     def _judge(self, tool: Tool, call: Call, hook: Behavior | None) -> Decision:
-        read_only = _predicate(tool.is_read_only, dumps(call.input))
+        harmless = not tool.needs_permission or _predicate(tool.is_read_only, dumps(call.input))
         try:
-            return self.policy.judge(tool.name, call, read_only=read_only, hook=hook)
+            decision = self.policy.judge(tool.name, call, read_only=harmless, hook=hook)
         except Exception as problem:  # what cannot be judged is not allowed
             return Decision(Behavior.ASK, f"it could not be judged: {failure_text(problem)}", "engine")
+        if decision.rule == "read-only" and not tool.needs_permission:
+            return Decision(Behavior.ALLOW, "it touches nothing outside by itself", f"tool: {tool.name}")
+        return decision
 
     def _remember(self, tool_use_id: str, decision: Decision) -> None:
         self.decisions[tool_use_id] = decision
@@ -288,4 +318,5 @@ def _finished(effect: RunTool, output: ToolOutput, stop: str | None = None, dige
         result=to_block(effect.tool_use_id, output),
         digest=digest or digest_of(output),
         stop=stop,
+        usage=output.usage,
     )
