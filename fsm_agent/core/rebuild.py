@@ -65,15 +65,17 @@ def with_inbox(old: Data, inbox: Inbox) -> Data:
 def with_block(old: Iteration, blocks: tuple[Block, ...], emitted: tuple[str, ...], unclosed: tuple[int, ...]) -> Iteration:
     """Replace ``blocks``, ``emitted`` and ``unclosed``."""
     return Iteration(
-        old.view, old.request, blocks, old.calls, old.failure, emitted, unclosed, old.reply, old.details, old.words
-    )
+        old.view, old.request, blocks, old.calls, old.failure, emitted, unclosed, old.reply, old.details, old.words,
+        old.reports,
+    )  # fmt: skip
 
 
 def with_calls(old: Iteration, calls: tuple[CallData, ...], emitted: tuple[str, ...]) -> Iteration:
     """Replace ``calls`` and ``emitted``."""
     return Iteration(
-        old.view, old.request, old.blocks, calls, old.failure, emitted, old.unclosed, old.reply, old.details, old.words
-    )
+        old.view, old.request, old.blocks, calls, old.failure, emitted, old.unclosed, old.reply, old.details, old.words,
+        old.reports,
+    )  # fmt: skip
 
 
 def moved_call(old: ToolCall, state: CallState, effect: str, started: bool, outcome: Outcome | None) -> ToolCall:

@@ -6,6 +6,7 @@ from attrs import frozen
 
 from .blocks import Block
 from .config import LoopConfig
+from .context.report import LayerReport
 from .context.store import ContextState
 from .control import (
     AutoCompactTracking,
@@ -55,6 +56,7 @@ class Iteration:
         reply: the assistant message kept of the reply, None while nothing is kept.
         details: JSON text of the reply's ``stop_details``.
         words: words of hooks that block, prevent or stop.
+        reports: what the context layers did to make the view, in order; a compaction of this pass comes first.
     """
 
     view: tuple[Message, ...] = ()
@@ -67,6 +69,7 @@ class Iteration:
     reply: Message | None = None
     details: str = ""
     words: tuple[str, ...] = ()
+    reports: tuple[LayerReport, ...] = ()
 
 
 @frozen

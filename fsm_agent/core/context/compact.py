@@ -14,6 +14,7 @@ from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..phases import CompactKind
 from . import media
 from .after_boundary import boundary_message
+from .report import LayerReport
 from .rounds import idle, newest_request, tail_start
 from .store import ContextState, Sent, Tally
 from .usage import static_tokens, user_context_tokens
@@ -41,11 +42,20 @@ class Plan:
 
 @frozen
 class Compacted:
-    """A view after a compaction; ``before`` and ``after`` are the estimates of its messages in tokens."""
+    """A view after a compaction.
+
+    Attributes:
+        messages: the view.
+        before: estimate of the messages of the old view, in tokens.
+        after: estimate of those of the new one.
+        report: what was replaced, what fills the new view, and what was left out.
+        dropped: names of re-attached files that were left out.
+    """
 
     messages: tuple[Message, ...]
     before: int
     after: int
+    report: LayerReport
     dropped: tuple[str, ...] = ()
 
 
@@ -210,9 +220,23 @@ def apply(
     )
     attached, dropped = _attach(event, max(room, 0))
     after = used + sum(item.tokens for item in attached)
-    detail = f"left out: {', '.join(dropped)}" if dropped else ""
+    detail = _attribution(made, size, tail, attached, dropped)
     mark = boundary_message(f"{run_prefix}/boundary", "compact", kind.value, before, after, detail)
-    return Compacted(messages=(mark, *summary, *tail, *attached), before=before, after=after, dropped=dropped)
+    ids = tuple(item.id for item in made.messages)
+    report = LayerReport(LAYER, freed=before - after, ids=ids, cut=True, detail=f"{kind.value}: {detail}")
+    return Compacted((mark, *summary, *tail, *attached), before=before, after=after, report=report, dropped=dropped)
+
+
+def _attribution(
+    made: Plan, size: int, tail: tuple[Message, ...], attached: tuple[Message, ...], dropped: tuple[str, ...]
+) -> str:
+    """Say what fills the new view, so that a context that is full again has a name (field reports 1 and 2)."""
+    parts = [f"{len(made.messages)} messages ({made.replacing} tokens) became a summary of {size}"]
+    parts.append(f"kept word for word {sum(item.tokens for item in tail)}")
+    parts += [f"re-attached {item.id} ({item.tokens})" for item in attached]
+    if dropped:
+        parts.append(f"left out for want of room: {', '.join(dropped)}")
+    return "; ".join(parts)
 
 
 def _summary_message(event: CompactionFinished, run_prefix: str) -> tuple[Message, ...]:

@@ -70,12 +70,13 @@ def microcompact(
     return tuple(shown), LayerReport(LAYER, freed=freed, ids=names, cut=True, detail=f"{len(names)} results cleared")
 
 
-def applied(context: ContextState, cleared_tokens: int) -> tuple[ContextState, Boundary | None]:
+def applied(context: ContextState, cleared_tokens: int, before: int) -> tuple[ContextState, Boundary | None]:
     """Take what the API says that its clearing edits freed (the ``cached`` kind).
 
     Args:
         context: the memory of the layers.
         cleared_tokens: tokens of the response's ``applied_edits``.
+        before: tokens of the view that was sent.
 
     Returns:
         The context without a deferred boundary, and the boundary to emit if something was cleared.
@@ -84,7 +85,6 @@ def applied(context: ContextState, cleared_tokens: int) -> tuple[ContextState, B
         return context, None
     boundary = None
     if cleared_tokens > 0:
-        before = context.base.tokens if context.base is not None else 0
         detail = f"{cleared_tokens} tokens cleared by the API"
         boundary = Boundary(LAYER, "cached", before, max(before - cleared_tokens, 0), detail)
     return evolve(context, deferred=0), boundary

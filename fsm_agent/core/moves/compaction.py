@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..config import LoopConfig
 from ..context.compact import after_compaction, apply
+from ..context.media import LAYER as MEDIA
 from ..context.media import strip_media
+from ..context.report import LayerReport
 from ..control import AutoCompactTracking, Wait
 from ..effects import Effect, Emit
 from ..events import CompactionFailed, CompactionFinished, Event
 from ..evolving import evolve
 from ..failures import ErrorKind
-from ..guards.context import result_tokens
 from ..outputs import Boundary, Notice
 from ..phases import CompactKind, ContinueReason
 from ..state import Iteration, LoopState, call_ids
@@ -30,10 +31,9 @@ def _landed(state: LoopState, event: CompactionFinished | CompactionFailed) -> L
     )
 
 
-def _boundary(kind: CompactKind, before: int, event: CompactionFinished, replacing: int) -> Emit:
-    after = max(0, before - replacing + result_tokens(event))
-    detail = f"left out for want of room: {', '.join(event.dropped)}" if event.dropped else ""
-    return Emit(output=Boundary(kind="compact", trigger=kind.value, before=before, after=after, detail=detail))
+def _boundary(kind: CompactKind, before: int, report: LayerReport) -> Emit:
+    after = max(0, before - report.freed)
+    return Emit(output=Boundary(kind="compact", trigger=kind.value, before=before, after=after, detail=report.detail))
 
 
 def _failed_once_more(tracking: AutoCompactTracking, tokens: int, config: LoopConfig) -> AutoCompactTracking:
@@ -64,7 +64,7 @@ def _use(state: LoopState, event: Event, config: LoopConfig, *, progress: bool) 
         tracking = AutoCompactTracking(compacted=True)
     context = after_compaction(data.context, config, model, done.after)
     next_facts = evolve(control.context, tracking=tracking, compacted_in_pass=True)
-    iteration = Iteration(view=done.messages)
+    iteration = Iteration(view=done.messages, reports=(*data.iteration.reports, done.report))
     return (
         LoopState(
             control=evolve(control, run=issuer.run, context=next_facts),
@@ -76,7 +76,7 @@ def _use(state: LoopState, event: Event, config: LoopConfig, *, progress: bool) 
                 call_ids=call_ids(done.messages),
             ),
         ),
-        (_boundary(kind, facts.tokens, event, facts.replacing),),
+        (_boundary(kind, facts.tokens, done.report),),
     )
 
 
@@ -88,7 +88,9 @@ def use_summary(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loo
 def use_summary_without_progress(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Use a valid, smaller result that freed too little; it also counts as a failure."""
     next_state, effects = _use(state, event, config, progress=False)
-    text = "The compaction freed little: system prompt, tools and the newest rounds fill the window."
+    fixed = next_state.control.context.fixed_tokens
+    detail = next_state.data.iteration.reports[-1].detail
+    text = f"The compaction freed little: system prompt, tools and the newest request alone are {fixed} tokens; {detail}."
     return next_state, (*effects, Emit(output=Notice(text=text, level="warning")))
 
 
@@ -125,7 +127,8 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
     issuer = Issuer(control.run)
     model, view, sent = control.tool_use_context.model, data.iteration.view, data.context.sent
     if facts.replacing == 0:
-        messages, after = strip_media(view, path, sent)[0], facts.tokens
+        messages, stripped = strip_media(view, path, sent)
+        after, report = facts.tokens, stripped or LayerReport(MEDIA)
     else:
         done = apply(
             view,
@@ -138,7 +141,7 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
             media_path=path,
             sent=sent,
         )
-        messages, after = done.messages, done.after
+        messages, after, report = done.messages, done.after, done.report
     context = after_compaction(data.context, config, model, after)
     guards = control.guards
     next_state = continued(
@@ -162,8 +165,9 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
         salvage=None,
         new_pass=False,
         appended=False,
+        reports=(*data.iteration.reports, report),
     )
-    return next_state, (_boundary(CompactKind.REACTIVE, facts.tokens, event, facts.replacing),)
+    return next_state, (_boundary(CompactKind.REACTIVE, facts.tokens, report),)
 
 
 def _reactive_failed(state: LoopState, event: Event) -> LoopState:

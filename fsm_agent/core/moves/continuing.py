@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..context.report import LayerReport
 from ..context.store import ContextState
 from ..control import AutoCompactTracking, Budget, Call, Control, Guards, Queue, Run, Salvage, ToolUseContext, Wait
 from ..control import Tools as ToolsRecord
@@ -33,6 +34,7 @@ def continued(
     salvage: Salvage | None,
     new_pass: bool,
     appended: bool,
+    reports: tuple[LayerReport, ...] = (),
 ) -> LoopState:
     """Build the state of the next pass. Every continue site calls it, and names all ten carried fields.
 
@@ -57,6 +59,7 @@ def continued(
         salvage: a salvaged reply's failure that still asks for a wait.
         new_pass: compactions may be tried again; False for the three retries of one pass.
         appended: ``messages`` only grew since the ids of its calls were collected; else they are collected anew.
+        reports: what has cut the view in this pass already; the layers add theirs.
     """
     old: Control = state.control
     facts = old.context
@@ -91,7 +94,7 @@ def continued(
     )
     data = Data(
         messages=messages,
-        iteration=Iteration(),
+        iteration=Iteration(reports=reports),
         context=context,
         inbox=inbox,
         usage=state.data.usage,

@@ -56,6 +56,7 @@ def drain_collapses(state: LoopState, event: Event, config: LoopConfig) -> tuple
         salvage=None,
         new_pass=False,
         appended=False,
+        reports=(*data.iteration.reports, report),
     )
     return next_state, (*effects, Emit(output=output))
 
@@ -119,7 +120,8 @@ def end_media(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopS
 
 def _anew(state: LoopState, messages: tuple[Message, ...]) -> LoopState:
     """Forget the request in hand, so that ``preparing`` builds another one of ``messages``."""
-    data = evolve(state.data, messages=messages, iteration=Iteration(view=messages))
+    iteration = Iteration(view=messages, reports=state.data.iteration.reports)
+    data = evolve(state.data, messages=messages, iteration=iteration)
     return LoopState(control=evolve(state.control, call=Call()), data=data)
 
 

@@ -64,7 +64,8 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
         sendable=not failed,
         staged=staged(context),
     )
-    iteration = Iteration(view=prepared.view, request=request, details=failed)
+    reports = data.iteration.reports + prepared.reports if prepared.reports else data.iteration.reports
+    iteration = Iteration(view=prepared.view, request=request, details=failed, reports=reports)
     return (
         LoopState(
             control=evolve(control, run=issuer.run, context=facts, flight=tuple(flight)),

@@ -8,13 +8,16 @@ import re
 from .. import texts
 from ..blocks import Block, read_block, tool_use
 from ..config import LoopConfig
+from ..context.microcompact import LAYER as MICROCOMPACT
+from ..context.microcompact import applied
+from ..context.report import LayerReport
 from ..control import Call, CallState, Control, Fault, ToolCall
 from ..effects import Effect, Emit
 from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, StreamStarted, ToolUse
 from ..evolving import evolve
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
-from ..outputs import BlockOutput, Boundary
+from ..outputs import BlockOutput
 from ..rebuild import with_block, with_call, with_iteration
 from ..state import CallData, LoopState
 from .common import Issuer, charged, note_usage, without
@@ -139,13 +142,12 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
         control, call=call, tools=evolve(control.tools, calls=calls), flight=without(control.flight, event.id)
     )
     iteration = evolve(data.iteration, details=event.stop_details, failure=failure)
-    context = data.context
+    context, boundary = applied(data.context, event.cleared_tokens, control.context.tokens)
     effects: tuple[Effect, ...] = ()
-    if context.deferred:
-        before = control.context.tokens
-        output = Boundary(kind="microcompact", trigger="cached", before=before, after=before - event.cleared_tokens)
-        context = evolve(context, deferred=0)
-        effects = (Emit(output=output),) if event.cleared_tokens else ()
+    if boundary is not None:
+        report = LayerReport(MICROCOMPACT, freed=event.cleared_tokens, detail=f"cached: {boundary.detail}")
+        iteration = evolve(iteration, reports=(*iteration.reports, report))
+        effects = (Emit(output=boundary),)
     return LoopState(control=next_control, data=evolve(data, iteration=iteration, context=context)), effects
 
 

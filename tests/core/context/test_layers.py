@@ -257,11 +257,11 @@ def test_cached_microcompact_asks_the_api_and_defers_its_boundary() -> None:
     assert b'"clear_tool_uses_20250919"' in built.request.head
     assert json.loads(built.request.head)["context_management"]["edits"][0]["exclude_tools"] == ["Write", "Whole"]
     assert [breach.rule for breach in breaches(built.request, conf)] == []
-    context, boundary = applied(built.context, 3_000)
+    context, boundary = applied(built.context, 3_000, 20_000)
     assert boundary is not None
     assert boundary.kind == "microcompact"
     assert context.deferred == 0
-    assert applied(built.context, 0)[1] is None
+    assert applied(built.context, 0, 20_000)[1] is None
 
 
 def test_thinking_behind_a_cut_goes_on_a_model_that_binds_it() -> None:
