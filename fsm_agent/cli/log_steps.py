@@ -21,6 +21,7 @@ from ..log.codec import EVENTS, SPARSE
 from ..log.digest import effect_text, table_digest
 from ..log.format import End, Record
 from ..log.reader import LogFile, read_log
+from ..log.replay import begin_state
 from .console import one_line, warn
 from .log_files import log_problems
 from .text_view import result_text
@@ -61,11 +62,12 @@ class Steps:
             Problem: where the log is damaged.
         """
         with log_problems(self._path):
-            state, config = self._log.header.state, self._log.header.config
+            config = self._log.header.config
+            state = begin_state(self._log) if self._fold else None
             for record in self._log.records():
                 self.last = record.seq
                 effects = None
-                if self._fold:
+                if state is not None:
                     from ..core.step import step
 
                     made = step(state, record.event, config)

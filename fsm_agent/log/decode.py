@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Any, NoReturn, assert_never
@@ -109,18 +109,22 @@ class Decoders:
     what a newer minor version of the format wrote.
     """
 
-    def __init__(self, *, lenient: bool = False) -> None:
+    def __init__(self, *, lenient: bool = False, instead: Mapping[type[Any], Decoder] | None = None) -> None:
         """Make a family.
 
         Args:
             lenient: pass over unknown fields.
+            instead: decoders that take the place of the generated ones, by class.
         """
         self._lenient = lenient
+        self._instead = dict(instead or {})
         self._made: dict[tuple[str, Any], Decoder] = {}
 
     def record(self, cls: type[Any], *, tagged: bool = False) -> Decoder:
         """Give the decoder of one class; with ``tagged`` its object also has the tag, which is not looked at."""
         key = ("tagged" if tagged else "record", cls)
+        if cls in self._instead and not tagged:
+            return self._instead[cls]
         if key not in self._made:
             self._made[key] = self._build(cls, tagged)
         return self._made[key]

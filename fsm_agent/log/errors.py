@@ -60,3 +60,34 @@ class TableChanged(LogError):
         self.path = path
         self.recorded = recorded
         self.current = current
+
+
+class LogLocked(LogError):
+    """Another process writes the log.
+
+    Attributes:
+        path: the file.
+        pid: the process, 0 if it cannot be found out.
+    """
+
+    def __init__(self, path: str | PathLike[str], pid: int) -> None:
+        who = f"process {pid}" if pid else "another process"
+        super().__init__(f"{path}: {who} is writing this log; wait for it, or fork the log into one of its own")
+        self.path = path
+        self.pid = pid
+
+
+class ReplayDiverged(LogError):
+    """A log does not fold back into the run that it records, so nothing can go on from it.
+
+    Attributes:
+        path: the file.
+        seq: the first record that differs.
+        what: what differs, in words.
+    """
+
+    def __init__(self, path: str | PathLike[str], seq: int, what: str) -> None:
+        super().__init__(f"{path}: this version takes another way than the recorded one. {what}; fork it before that record")
+        self.path = path
+        self.seq = seq
+        self.what = what

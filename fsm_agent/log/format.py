@@ -6,7 +6,8 @@ the line before, the file's salt and CORE: a line cut out, moved or taken from a
 ``at`` stands outside the chain, since two recordings of one run differ in nothing else.
 
 The first line is the header (sequence number 0), then come records from 1 on, and at last, if the run reached its
-terminal, the end. Later major versions keep the framing of the header, so that every version can say what it reads.
+terminal, the end. Where a repair took damaged records out, a gap stands in their place. Later major versions keep the
+framing of the header, so that every version can say what it reads.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ class Parent:
     """Where a log continues from.
 
     Attributes:
-        log: file name of the other log, beside this one.
-        seq: the last of its records that counts.
+        log: the other log, relative to the folder of this one.
+        seq: the last of its records that counts; 0 for the state before the first.
         chain: chain of that record.
+        behind: records that a reader folds to get there, those of that log's own parents included.
     """
 
     log: str
     seq: int
     chain: str
+    behind: int = 0
 
 
 @frozen
@@ -61,9 +64,11 @@ class Header:
         run: run id.
         salt: random hex digits of this file.
         config: the configuration.
-        state: the state before the first record.
+        state: the state before the first record; None if it follows from the parent.
         parent: the log that this one continues, None for a log of its own.
         caller: for a sub-agent, the id of the effect of the run that started it.
+        begin: digest of the state before the first record, where that follows from the parent.
+        snapshot: the blob that holds that state, so that the parents need not be folded; empty for most logs.
     """
 
     magic: str
@@ -75,9 +80,11 @@ class Header:
     run: str
     salt: str
     config: LoopConfig
-    state: LoopState
+    state: LoopState | None = None
     parent: Parent | None = None
     caller: str = ""
+    begin: str = ""
+    snapshot: str = ""
 
 
 @frozen
@@ -94,6 +101,7 @@ class Record:
         sketch: one line for each effect, to name what differs.
         state: digest of the state behind this step, empty for most records.
         chain: SHA-256 that names the log up to here.
+        snapshot: the blob that holds the whole state behind this step, empty for most records.
     """
 
     seq: int
@@ -105,6 +113,28 @@ class Record:
     sketch: tuple[str, ...]
     state: str
     chain: str
+    snapshot: str = ""
+
+
+@frozen
+class Gap:
+    """Damaged records that a repair took out; what they held is not known.
+
+    Attributes:
+        seq: the first record that is missing.
+        to: the last one.
+        because: what was wrong with it, in words.
+        kept: file name of the log as it was before the repair.
+        next: chain of the record behind the gap, empty if there is none.
+        chain: SHA-256 that names the log up to here.
+    """
+
+    seq: int
+    to: int
+    because: str
+    kept: str
+    next: str = ""
+    chain: str = ""
 
 
 @frozen
@@ -151,3 +181,8 @@ def chain_of(line: bytes, previous: bytes, salt: bytes) -> bytes | None:
     core = line[line.find(b",", _CORE) + 1 : -_TAIL]
     chain = sha256(previous + salt + core).hexdigest().encode()
     return chain if line[-67:-3] == chain else None
+
+
+def stated_chain(line: bytes) -> bytes:
+    """Give the chain that a whole line states of itself."""
+    return line[-67:-3]

@@ -1,22 +1,34 @@
-"""The writer of a log: the write-ahead record of one run. The only module of this package that changes a file."""
+"""The writer of a log: the write-ahead record of one run."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import time
 from collections.abc import Callable
 from json.encoder import encode_basestring
 from pathlib import Path
 
+from attrs import evolve
+
 from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.outputs import Terminal
 from ..core.state import LoopState, Rejection, Step
+from .blobs import BlobStore
 from .codec import EVENTS, SNAPSHOT, SPARSE, encode_with, exact
 from .digest import STATE_EVERY, StateDigests, effects_digest, sketch, table_digest
+from .files import SyncPolicy, make_private, sync_directory, write_all
 from .format import MAGIC, MAJOR, MINOR, Header, Parent, seal
+from .lock import Lock, acquire
+from .snapshots import pack
+
+SNAPSHOT_BYTES = 65_536
+"""Bytes of a log from which on it gets snapshots of the state."""
+SNAPSHOT_SHARE = 4
+"""A snapshot is taken when so many times its size were written since the last one, so they stay a small part."""
+MOST_BEHIND = 2_000
+"""Records of its parents that are folded to begin a log; beyond that it holds a snapshot of where it begins."""
 
 
 def _wall() -> int:
@@ -32,36 +44,46 @@ def _package() -> str:
         return "unknown"
 
 
-def _make_private(directory: Path) -> None:
-    """Create a directory and its missing parents, open to their owner only."""
-    if not directory.is_dir():
-        _make_private(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)
-
-
 class Journal:
     """The log of one run, open for appending; it is the ``Recorder`` of the interpreter.
 
     Each record is handed to the operating system before :meth:`append` returns. After any failure the journal takes
-    no further record, so a log never goes on behind a gap.
+    no further record, so a log never goes on behind a gap. While it is open no other process can write the log.
 
     Attributes:
         path: the file.
-        seq: sequence number of the newest record.
-        chain: chain of the newest record, in hex.
+        seq: sequence number of the newest line.
+        chain: chain of the newest line, in hex.
+        last: number and chain of the newest record of a step, or of the header: where another log can go on.
     """
 
-    def __init__(self, path: Path, descriptor: int, header: Header, now: Callable[[], int]) -> None:
-        """Use :meth:`create`."""
+    def __init__(
+        self,
+        path: Path,
+        descriptor: int,
+        lock: Lock,
+        salt: str,
+        *,
+        policy: SyncPolicy,
+        now: Callable[[], int],
+        seq: int = -1,
+        chain: str = "",
+        size: int = 0,
+    ) -> None:
+        """Use :meth:`create`, or :func:`fsm_agent.log.resume.reopen`."""
         self.path = path
-        self.seq = -1
-        self.chain = ""
+        self.seq = seq
+        self.chain = chain
+        self.last = (seq, chain)
         self._file = descriptor
-        self._salt = header.salt.encode()
+        self._lock = lock
+        self._salt = salt.encode()
+        self._policy = policy
         self._now = now
-        self._size = 0
+        self._size = size
+        self._blobs = BlobStore(path)
         self._states = StateDigests()
-        self._directory_synced = False
+        self._snapshot_at = max(size, SNAPSHOT_BYTES)
         self._broken = ""
 
     @classmethod
@@ -74,8 +96,10 @@ class Journal:
         run_id: str,
         *,
         parent: Parent | None = None,
+        linked: bool = False,
         caller: str = "",
         table: str | None = None,
+        policy: SyncPolicy = SyncPolicy.TOOLS,
         now: Callable[[], int] = _wall,
     ) -> Journal:
         """Create a log with its header; missing directories are made, open to their owner only.
@@ -87,8 +111,10 @@ class Journal:
             session_id: the session.
             run_id: the run.
             parent: the log that this one continues.
+            linked: the state follows from the parent, so the header holds its digest only.
             caller: for a sub-agent, the id of the effect that started it.
             table: digest of the transition table, by default that of ``step``.
+            policy: when records are forced to disk.
             now: wall time in milliseconds since 1970.
 
         Returns:
@@ -99,6 +125,7 @@ class Journal:
             OSError: if it cannot be written; no partial file stays.
             CodecError: if the config or state holds a value that has no text.
         """
+        follows = linked and parent is not None
         header = Header(
             magic=MAGIC,
             major=MAJOR,
@@ -109,18 +136,30 @@ class Journal:
             run=run_id,
             salt=os.urandom(16).hex(),
             config=config,
-            state=state,
+            state=None if follows else state,
             parent=parent,
             caller=caller,
+            begin=StateDigests().of(state) if follows else "",
         )
-        text = encode_with(lambda: SNAPSHOT.record(Header), header)
-        place = Path(path)
-        _make_private(place.parent)
+        place = Path(path).absolute()
+        sync = policy is not SyncPolicy.NEVER
+        make_private(place.parent, sync=sync)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(place, flags, 0o600)
-        journal = cls(place, descriptor, header, now)
         try:
-            journal._write(text[1:-1], sync=False)
+            lock = acquire(place, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        journal = cls(place, descriptor, lock, header.salt, policy=policy, now=now)
+        try:
+            if follows and parent is not None and parent.behind > MOST_BEHIND:
+                header = evolve(header, snapshot=journal._blobs.put(pack(state), sync=sync))
+            text = encode_with(lambda: SNAPSHOT.record(Header), header)
+            journal._write(text[1:-1], sync=sync)
+            journal.last = (journal.seq, journal.chain)
+            if sync:
+                sync_directory(place.parent)
         except BaseException:
             journal.release()
             with contextlib.suppress(OSError):
@@ -134,7 +173,7 @@ class Journal:
         Args:
             event: what was fed to the reducer.
             step: what it gave.
-            sync: the record is on disk when the call returns.
+            sync: the record must be on disk when the call returns; the policy has the last word.
 
         Raises:
             OSError: if it could not be written, or an earlier record could not.
@@ -153,7 +192,9 @@ class Journal:
                 parts.append(f'"effects":"{effects_digest(step.effects)}","sketch":' + _list(sketch(step.effects)))
             if seq % STATE_EVERY == 0:
                 parts.append(f'"state":"{self._states.of(step.state)}"')
+                parts += self._snapshot(step.state)
             self._write(",".join(parts), sync=sync)
+            self.last = (self.seq, self.chain)
         except BaseException as error:
             self._broken = self._broken or f"record {seq} could not be written: {error}"
             raise
@@ -177,10 +218,23 @@ class Journal:
             self.release()
 
     def release(self) -> None:
-        """Release the file without a closing record."""
+        """Release the file and its lock without a closing record."""
         if self._file >= 0:
+            self._lock.release()
             os.close(self._file)
             self._file = -1
+
+    def write_line(self, core: str) -> None:
+        """Append a line that is no record of a step, and put it on disk.
+
+        Args:
+            core: its fields as JSON text without braces, ``seq`` first.
+
+        Raises:
+            OSError: if it could not be written.
+        """
+        self._check_usable()
+        self._write(core, sync=True)
 
     def _check_usable(self) -> None:
         if self._broken:
@@ -188,14 +242,23 @@ class Journal:
         if self._file < 0:
             raise OSError(f"{self.path}: the log is closed")
 
+    def _snapshot(self, state: LoopState) -> list[str]:
+        """Store the whole state, if enough was written since the last time to be worth it."""
+        if self._size < self._snapshot_at:
+            return []
+        packed = pack(state)
+        self._snapshot_at = self._size + max(SNAPSHOT_BYTES, SNAPSHOT_SHARE * len(packed))
+        return [f'"snapshot":"{self._blobs.put(packed, sync=self._policy is not SyncPolicy.NEVER)}"']
+
     def _write(self, core: str, *, sync: bool) -> None:
+        core, names = self._shortened(core)
+        if names:
+            core += ',"blobs":' + _list(names)
         line, chain = seal(exact(core).encode("utf-8"), self._now(), self.chain.encode(), self._salt)
         try:
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
-            if sync:
-                self._sync()
+            write_all(self._file, line)
+            if self._policy is SyncPolicy.ALWAYS or (sync and self._policy is SyncPolicy.TOOLS):
+                os.fsync(self._file)
         except BaseException:
             # What was written of the line would be a torn tail; the log is better without it.
             with contextlib.suppress(OSError):
@@ -205,19 +268,10 @@ class Journal:
         self.chain = chain.decode()
         self.seq += 1
 
-    def _sync(self) -> None:
-        os.fsync(self._file)
-        if not self._directory_synced:
-            # The file's name must survive a crash too.
-            directory = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            except OSError as error:
-                if error.errno != errno.EINVAL:  # some file systems know no sync of directories
-                    raise
-            finally:
-                os.close(directory)
-            self._directory_synced = True
+    def _shortened(self, core: str) -> tuple[str, tuple[str, ...]]:
+        """Store large strings beside the log; they are on disk before the record that names them."""
+        short, names = self._blobs.shorten("{" + core + "}", sync=self._policy is not SyncPolicy.NEVER)
+        return short[1:-1], names
 
 
 def _list(words: tuple[str, ...]) -> str:

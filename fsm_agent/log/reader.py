@@ -12,16 +12,20 @@ from attrs import frozen
 
 from ..core.outputs import Terminal
 from ..core.state import Rejection
+from .blobs import BlobStore
 from .codec import EVENTS, LENIENT, STRICT, decode_value
 from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
-from .format import MAGIC, MAJOR, MINOR, START, End, Header, Record, chain_of, is_whole
+from .format import MAGIC, MAJOR, MINOR, START, End, Gap, Header, Record, chain_of, is_whole, stated_chain
 
 _LOOK = 256
 """Bytes at the beginning of a log that hold its magic word."""
 _JSON = json.JSONDecoder()
-_RECORD_KEYS = frozenset(("crc", "at", "seq", "event", "taken", "rejected", "effects", "sketch", "state", "chain"))
-_END_KEYS = frozenset(("crc", "at", "seq", "end", "chain"))
+_FRAME = ("crc", "at", "seq", "blobs", "chain")
+_RECORD_KEYS = frozenset((*_FRAME, "event", "taken", "rejected", "effects", "sketch", "state", "snapshot"))
+_END_KEYS = frozenset((*_FRAME, "end"))
+_GAP_KEYS = frozenset((*_FRAME, "gap"))
+_GAP_FIELDS = frozenset(("to", "because", "kept", "next"))
 
 
 @frozen
@@ -29,7 +33,7 @@ class Tail:
     """How a log ends.
 
     Attributes:
-        records: whole records, header and end not counted.
+        records: number of the last record, header and end not counted.
         torn: the last line was cut off while it was written; its effects were never performed.
         offset: where the whole part ends, in bytes from the start.
         end: the closing record, None if the run has none (it is on, or its process died).
@@ -50,6 +54,7 @@ class LogFile:
         path: the file.
         header: its header.
         created: when it was made, in milliseconds since 1970.
+        blobs: its large content.
     """
 
     def __init__(self, path: Path, header: Header, created: int, first: bytes) -> None:
@@ -57,12 +62,24 @@ class LogFile:
         self.path = path
         self.header = header
         self.created = created
+        self.blobs = BlobStore(path)
         self._first = first
         self._tail: Tail | None = None
         self._decoders: Decoders = LENIENT if header.minor > MINOR else STRICT
 
     def records(self) -> Iterator[Record]:
-        """Read, verify and give the records in order.
+        """Read, verify and give the records in order; gaps are passed over.
+
+        Raises:
+            LogDamaged: at the first line that is not what was written; a torn tail is no error (see :attr:`tail`).
+            OSError: if the file cannot be read.
+        """
+        for item in self.items():
+            if item.__class__ is Record:
+                yield item
+
+    def items(self) -> Iterator[Record | Gap]:
+        """Read, verify and give the records and gaps in order.
 
         Raises:
             LogDamaged: at the first line that is not what was written; a torn tail is no error (see :attr:`tail`).
@@ -71,7 +88,7 @@ class LogFile:
         salt = self.header.salt.encode()
         chain = chain_of(self._first, b"", salt) or b""
         event_of = self._decoders.choice(EVENTS)
-        seq, offset, end, torn = 0, 0, None, False
+        seq, offset, end, torn, gap = 0, 0, None, False, ""
         with self.path.open("rb") as file:
             for line in file:
                 if not line.endswith(b"\n"):
@@ -81,15 +98,25 @@ class LogFile:
                 if seq == 0 and line != self._first:
                     raise LogDamaged(self.path, 0, "changed while the log was read")
                 if seq:
-                    chain = self._verify(seq, line, chain, salt, end)
+                    chain = self._verify_behind(seq, line, gap) if gap else self._verify(seq, line, chain, salt, end)
+                    gap = ""
                     value = self._parse(seq, line)
-                    if "end" in value:
+                    if "event" in value:
+                        yield self._record(seq, value, event_of, chain)
+                    elif "end" in value:
                         end = self._end(seq, value)
                     else:
-                        yield self._record(seq, value, event_of, chain)
+                        found = self._gap(seq, value, chain)
+                        seq, gap = found.to, found.next
+                        yield found
                 seq += 1
                 offset += len(line)
         self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())
+
+    @property
+    def chain(self) -> str:
+        """Chain of the header, in hex."""
+        return stated_chain(self._first).decode()
 
     @property
     def tail(self) -> Tail:
@@ -119,6 +146,15 @@ class LogFile:
             raise LogDamaged(self.path, seq, "does not continue the one before it: a record was removed, moved or replaced")
         return found
 
+    def _verify_behind(self, seq: int, line: bytes, gap: str) -> bytes:
+        """The record behind a gap cannot be checked against what is missing; the gap says which one it is."""
+        if not is_whole(line):
+            raise LogDamaged(self.path, seq, "is damaged: its checksum does not match")
+        chain = stated_chain(line)
+        if chain != gap.encode():
+            raise LogDamaged(self.path, seq, "is not the one that follows the gap before it")
+        return chain
+
     def _parse(self, seq: int, line: bytes) -> dict[str, Any]:
         try:
             value, _ = _JSON.raw_decode(line.decode())
@@ -126,9 +162,11 @@ class LogFile:
             raise LogDamaged(self.path, seq, f"is no JSON: {error}") from error
         if value.get("seq") != seq:
             raise LogDamaged(self.path, seq, f"has the number {value.get('seq')}")
-        known = _END_KEYS if "end" in value else _RECORD_KEYS
+        known = _RECORD_KEYS if "event" in value else _END_KEYS if "end" in value else _GAP_KEYS
         if not known.issuperset(value) and self._decoders is STRICT:
             raise LogDamaged(self.path, seq, f"has unknown fields: {', '.join(sorted(value.keys() - known))}")
+        if "blobs" in value:
+            value = self.blobs.restore(value, seq)
         return value  # type: ignore[no-any-return]
 
     def _record(self, seq: int, value: dict[str, Any], event_of: Any, chain: bytes) -> Record:
@@ -144,9 +182,20 @@ class LogFile:
                 tuple(value.get("sketch", ())),
                 value.get("state", ""),
                 chain.decode(),
+                value.get("snapshot", ""),
             )
         except (CodecError, KeyError) as error:
             raise LogDamaged(self.path, seq, f"cannot be read: {error}") from error
+
+    def _gap(self, seq: int, value: dict[str, Any], chain: bytes) -> Gap:
+        fields = value.get("gap")
+        if not isinstance(fields, dict) or not isinstance(fields.get("to"), int) or fields["to"] < seq:
+            raise LogDamaged(self.path, seq, "is neither a record nor a gap")
+        words = {key: str(part) for key, part in fields.items() if key in _GAP_FIELDS and key != "to"}
+        try:
+            return Gap(seq=seq, to=fields["to"], chain=chain.decode(), **words)
+        except TypeError as error:
+            raise LogDamaged(self.path, seq, f"is a gap that cannot be read: {error}") from None
 
     def _end(self, seq: int, value: dict[str, Any]) -> End:
         try:
@@ -189,6 +238,8 @@ def read_log(path: str | os.PathLike[str]) -> LogFile:
         value = _JSON.raw_decode(first.decode())[0]
     except ValueError as error:
         raise LogDamaged(path, 0, f"is no JSON: {error}") from error
+    if isinstance(value, dict) and "blobs" in value:
+        value = BlobStore(place).restore(value, 0)
     header, created = _header(path, value)
     if chain_of(first, b"", header.salt.encode()) is None:
         raise LogDamaged(path, 0, "is damaged: its digest does not match")
@@ -204,7 +255,7 @@ def _header(path: str | os.PathLike[str], value: Any) -> tuple[Header, int]:
         raise LogUnreadable(path, f"format {major}, written by fsm_agent {writer}, is newer than {MAJOR}: upgrade fsm_agent")
     minor = value.get("minor")
     decoders = LENIENT if isinstance(minor, int) and minor > MINOR else STRICT
-    fields = {key: part for key, part in value.items() if key not in ("crc", "at", "chain")}
+    fields = {key: part for key, part in value.items() if key not in ("crc", "at", "blobs", "chain")}
     try:
         return decode_value(decoders.record(Header), fields), value["at"]
     except (CodecError, KeyError) as error:

@@ -4,46 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from itertools import zip_longest
+from pathlib import Path
 
 from attrs import frozen
 
 from ..core.config import LoopConfig
-from ..core.effects import Effect
 from ..core.events import Event
-from ..core.state import LoopState, Rejection, Step
-from .codec import SPARSE
-from .digest import StateDigests, effect_text, effects_digest, sketch, sketch_fields, table_digest
-from .errors import LogError, TableChanged
-from .format import End, Header, Record
+from ..core.state import LoopState, Step
+from .difference import Divergence, agrees, difference, end_difference
+from .digest import StateDigests, state_digest, table_digest
+from .errors import CodecError, LogDamaged, LogError, ReplayDiverged, TableChanged
+from .format import Gap, Header, Record
 from .reader import LogFile, Tail, read_log
-from .shapes import tag_of
+from .snapshots import unpack
+
+__all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "replay"]
 
 Reducer = Callable[[LoopState, Event, LoopConfig], Step]
-NOTHING = "nothing"
+Each = Callable[[Record, Step], None]
 
 
 @frozen
-class Divergence:
-    """The first difference between a log and its replay.
+class Skipped:
+    """A gap of the log, and what could not be replayed because of it.
 
     Attributes:
-        seq: sequence number of the record.
-        field: what differs: ``taken``, ``rejected``, ``effects[i]`` or one field of an effect, ``state``, ``terminal``.
-        expected: what the log says; of a field of an effect it knows the checksum only.
-        got: what the replay gave.
-        event: kind of the record's event, ``end`` for the closing record.
+        gap: what a repair took out.
+        resumed: the record whose stored state the replay went on from; 0 if there was none.
     """
 
-    seq: int
-    field: str
-    expected: str
-    got: str
-    event: str
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        return f"record {self.seq} ({self.event}): {self.field}: expected {self.expected}, got {self.got}"
+    gap: Gap
+    resumed: int
 
 
 @frozen
@@ -56,6 +47,9 @@ class Replayed:
         steps: records folded that agreed.
         divergence: the first difference, None if there is none.
         tail: how the log ends; None if the replay stopped before its end.
+        seq: number of the record behind which ``state`` is; 0 for the state before the first.
+        chain: chain of that record.
+        skipped: gaps, and how far behind each the replay went on.
     """
 
     header: Header
@@ -63,6 +57,14 @@ class Replayed:
     steps: int
     divergence: Divergence | None
     tail: Tail | None
+    seq: int = 0
+    chain: str = ""
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """The state is that of the end of what was read; False if it lies behind a gap that nothing bridges."""
+        return not self.skipped or self.skipped[-1].resumed > 0
 
 
 def replay(
@@ -72,7 +74,7 @@ def replay(
     config: LoopConfig | None = None,
     check_table: bool = True,
     reducer: Reducer | None = None,
-    each: Callable[[Record, Step], None] | None = None,
+    each: Each | None = None,
 ) -> Replayed:
     """Replay a log without tools, network or key.
 
@@ -90,7 +92,8 @@ def replay(
     Raises:
         TableChanged: if the table is another one.
         LogUnreadable, LogDamaged: if the log cannot be read that far.
-        LogError: if the log has no record ``until``.
+        ReplayDiverged: if a log that this one continues does not fold back into its run.
+        LogError: if the log has no record ``until``, or its state is not known because of a gap.
         OSError: if the file cannot be read.
     """
     log = read_log(path)
@@ -98,93 +101,166 @@ def replay(
         raise TableChanged(path, log.header.table, current)
     if until is not None and until < 0:
         raise LogError(f"{path}: there is no record {until}; records are counted from 1, 0 is the state before them")
-    found = _fold(log, until, log.header.config if config is None else config, reducer or _step(), each)
-    if until is not None and found.divergence is None and found.steps < until:
-        raise LogError(f"{path}: there is no record {until}; the last one is {found.steps}")
+    begin = begin_state(log, reducer)
+    found = fold(log, begin, until, config=config, reducer=reducer, each=each)
+    if until is not None and found.divergence is None and (found.seq < until or not found.known):
+        raise LogError(f"{path}: {_no_state(found, until)}")
     return found
 
 
-def _step() -> Reducer:
+def _no_state(found: Replayed, until: int) -> str:
+    last = found.tail.records if found.tail is not None else until
+    if until <= last and found.skipped:
+        gap = found.skipped[-1].gap
+        return f"the state at record {until} is not known: records {gap.seq} to {gap.to} are missing"
+    return f"there is no record {until}; the last one is {last}"
+
+
+def fold(
+    log: LogFile,
+    state: LoopState,
+    until: int | None = None,
+    *,
+    config: LoopConfig | None = None,
+    reducer: Reducer | None = None,
+    each: Each | None = None,
+) -> Replayed:
+    """Fold a log from a state on, and compare; see :func:`replay`.
+
+    Behind a gap nothing is folded until a record that has its state stored.
+    """
+    config = log.header.config if config is None else config
+    reducer = _step() if reducer is None else reducer
+    seq, steps, chain = 0, 0, log.chain
+    states = StateDigests()
+    skipped: tuple[Skipped, ...] = ()
+    lost = False
+    if until == 0:
+        return Replayed(log.header, state, 0, None, None, 0, chain)
+    for item in log.items():
+        if item.__class__ is Gap:
+            skipped += (Skipped(item, 0),)
+            lost = True
+            if until is not None and item.to >= until:
+                break
+            continue
+        assert isinstance(item, Record)
+        if lost:
+            stored = _stored(log, item)
+            if stored is None:
+                if item.seq == until:
+                    break
+                continue
+            state, lost = stored, False
+            seq, chain = item.seq, item.chain
+            skipped = (*skipped[:-1], Skipped(skipped[-1].gap, item.seq))
+        else:
+            made = reducer(state, item.event, config)
+            if not agrees(item, made, states):
+                return Replayed(log.header, state, steps, difference(item, made), None, seq, chain, skipped)
+            state, seq, chain = made.state, item.seq, item.chain
+            steps += 1
+            if each is not None:
+                each(item, made)
+        if seq == until:
+            return Replayed(log.header, state, steps, None, None, seq, chain, skipped)
+    if until is not None and lost:
+        return Replayed(log.header, state, steps, None, None, seq, chain, skipped)
+    tail = log.tail
+    divergence = None if tail.end is None or lost else end_difference(tail.end, state, states)
+    return Replayed(log.header, state, steps, divergence, tail, seq, chain, skipped)
+
+
+def begin_state(log: LogFile, reducer: Reducer | None = None) -> LoopState:
+    """Give the state before the first record of a log.
+
+    Args:
+        log: the log; one that continues others is begun by folding those.
+        reducer: fold this function, by default ``step``.
+
+    Raises:
+        LogDamaged: if the header's own state is missing or another one than it says.
+        LogUnreadable: if a parent cannot be read.
+        ReplayDiverged: if a parent does not fold back into its run.
+        LogError: if a parent is missing, or is not the log that was continued.
+    """
+    later: list[LogFile] = []
+    state = _own_state(log)
+    while state is None:
+        later.append(log)
+        if len(later) > 1 and any(log.path == other.path for other in later[:-1]):
+            raise LogError(f"{log.path}: the log continues itself")
+        log = _parent_of(log)
+        state = _own_state(log)
+    while later:
+        child = later.pop()
+        state = _continued(log, state, child, reducer)
+        log = child
+    return state
+
+
+def _own_state(log: LogFile) -> LoopState | None:
+    header = log.header
+    if header.state is not None:
+        return header.state
+    if header.parent is None:
+        raise LogDamaged(log.path, 0, "says neither where the run begins nor what it continues")
+    if header.snapshot:
+        try:
+            state = unpack(log.blobs.get(header.snapshot, 0))
+        except CodecError:
+            return None  # of another version: the parents say it too
+        return state if state_digest(state) == header.begin else None
+    return None
+
+
+def _parent_of(log: LogFile) -> LogFile:
+    parent = log.header.parent
+    assert parent is not None
+    place = Path(os.path.normpath(log.path.parent / parent.log))
+    try:
+        return read_log(place)
+    except OSError as error:
+        raise LogError(f"{log.path}: continues the log {place}, which cannot be read: {error.strerror}") from None
+
+
+def _continued(log: LogFile, state: LoopState, child: LogFile, reducer: Reducer | None) -> LoopState:
+    """Fold a parent up to where its child goes on, and give the state in which that one begins."""
+    parent = child.header.parent
+    assert parent is not None
+    found = fold(log, state, parent.seq, reducer=reducer)
+    if found.divergence is not None:
+        raise ReplayDiverged(log.path, found.divergence.seq, str(found.divergence))
+    if found.seq != parent.seq or found.chain != parent.chain or not found.known:
+        raise LogError(f"{child.path}: continues {log.path} behind record {parent.seq}, which is another one there now")
+    state = next_state(found.state, child.header.config)
+    if child.header.begin and state_digest(state) != child.header.begin:
+        raise ReplayDiverged(child.path, 0, "The state in which it begins does not follow from the log that it continues")
+    return state
+
+
+def next_state(state: LoopState, config: LoopConfig) -> LoopState:
+    """Give the state from which a log goes on: a run that is not over goes on itself, behind its end the next one begins."""
+    if state.terminal is None:
+        return state
     # Late, so that reading logs does not load the table.
+    from ..core.step import next_run
+
+    return next_run(state, config)
+
+
+def _stored(log: LogFile, record: Record) -> LoopState | None:
+    """Give the state stored with a record, None if there is none that this version can read."""
+    if not record.snapshot:
+        return None
+    try:
+        state = unpack(log.blobs.get(record.snapshot, record.seq))
+    except (CodecError, LogDamaged):
+        return None
+    return state if state_digest(state) == record.state else None
+
+
+def _step() -> Reducer:
     from ..core.step import step
 
     return step
-
-
-def _fold(
-    log: LogFile, until: int | None, config: LoopConfig, reducer: Reducer, each: Callable[[Record, Step], None] | None
-) -> Replayed:
-    state, steps = log.header.state, 0
-    states = StateDigests()
-    if until == 0:
-        return Replayed(log.header, state, 0, None, None)
-    for record in log.records():
-        result = reducer(state, record.event, config)
-        if (
-            result.taken != record.taken
-            or effects_digest(result.effects) != record.effects
-            or result.rejected != record.rejected
-            or (record.state and states.of(result.state) != record.state)
-        ):
-            return Replayed(log.header, state, steps, _difference(record, result), None)
-        state = result.state
-        steps += 1
-        if each is not None:
-            each(record, result)
-        if steps == until:
-            return Replayed(log.header, state, steps, None, None)
-    tail = log.tail
-    divergence = None if tail.end is None else _end_difference(tail.end, state, states)
-    return Replayed(log.header, state, steps, divergence, tail)
-
-
-def _difference(record: Record, result: Step) -> Divergence:
-    def at(field: str, expected: str, got: str) -> Divergence:
-        return Divergence(record.seq, field, expected, got, tag_of(type(record.event)))
-
-    if result.rejected != record.rejected:
-        return at("rejected", _refusal(record.rejected), _refusal(result.rejected))
-    if result.taken != record.taken:
-        return at("taken", " ".join(record.taken) or NOTHING, " ".join(result.taken) or NOTHING)
-    digest = effects_digest(result.effects)
-    if digest != record.effects:
-        for place, (expected, got) in enumerate(zip_longest(record.sketch, sketch(result.effects))):
-            if expected != got:
-                effect = result.effects[place] if got is not None else None
-                return at(*_effect_difference(f"effects[{place}]", expected, got, effect))
-        return at("effects", record.effects or NOTHING, digest or NOTHING)
-    return at("state", record.state, StateDigests().of(result.state))
-
-
-def _effect_difference(place: str, expected: str | None, got: str | None, effect: Effect | None) -> tuple[str, str, str]:
-    """Give field, expected and got of one effect, from the two lines of its sketch."""
-    if expected is None or got is None or effect is None:
-        return place, expected.split()[0] if expected else NOTHING, _short(effect_text(effect)) if effect else NOTHING
-    kind, *marks = expected.split()
-    now, *others = got.split()
-    if kind != now:
-        return place, kind, _short(effect_text(effect))
-    for name, mark, other in zip_longest(sketch_fields(kind), marks, others, fillvalue="-"):
-        if mark != other:
-            wanted = "its default" if mark == "-" else f"a value with checksum {mark}"
-            value: object = effect
-            for word in name.split("."):
-                value = getattr(value, word, None)
-            return f"{place}.{kind}.{name.removeprefix('output.')}", wanted, _short(repr(value))
-    return place, kind, _short(effect_text(effect))
-
-
-def _end_difference(end: End, state: LoopState, states: StateDigests) -> Divergence | None:
-    if state.terminal != end.terminal:
-        got = NOTHING if state.terminal is None else SPARSE.record(type(state.terminal))(state.terminal)
-        return Divergence(end.seq, "terminal", SPARSE.record(type(end.terminal))(end.terminal), got, "end")
-    digest = states.of(state)
-    return None if digest == end.state else Divergence(end.seq, "state", end.state, digest, "end")
-
-
-def _refusal(rejected: Rejection | None) -> str:
-    return NOTHING if rejected is None else SPARSE.record(Rejection)(rejected)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 200 else text[:197] + "..."

@@ -1,0 +1,110 @@
+"""Whole states, packed: from one of them a replay starts anew behind a gap (spec 04).
+
+A state holds the same messages many times over (in its working list, its view, its counts, what was sent), so each message
+is written once, and its places refer to it. What is joined from other parts is left out, and joined again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from typing import Any
+
+from attrs import evolve
+
+from ..core.messages import Message
+from ..core.request.encode import chunked
+from ..core.state import LoopState
+from ..core.wire import WireMessage
+from .codec import decode_value, exact
+from .decode import Decoders
+from .encode import Encoders
+from .errors import CodecError
+
+_SHARED = (Message, WireMessage)
+
+
+class _Table:
+    """The shared values of the state that is being packed or unpacked, one list for each class."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        self.places: dict[int, int] = {}
+        self.texts: list[list[str]] = [[] for _ in _SHARED]
+        self.values: list[list[Any]] = [[] for _ in _SHARED]
+
+    def put(self, kind: int, value: Any) -> str:
+        place = self.places.get(id(value))
+        if place is None:
+            place = self.places[id(value)] = len(self.texts[kind])
+            self.texts[kind].append(_PLAIN.record(_SHARED[kind])(value))
+        return str(place)
+
+    def get(self, kind: int, place: Any) -> Any:
+        values = self.values[kind]
+        if place.__class__ is not int or not 0 <= place < len(values):
+            raise CodecError(f"there is no shared {_SHARED[kind].__name__} {place!r}")
+        return values[place]
+
+
+_TABLE = _Table()
+_PLAIN = Encoders()
+_PACK = Encoders(instead={cls: lambda value, kind=kind: _TABLE.put(kind, value) for kind, cls in enumerate(_SHARED)})  # type: ignore[misc]
+_WHOLE = Decoders(lenient=True)
+_UNPACK = Decoders(
+    lenient=True,
+    instead={cls: lambda place, kind=kind: _TABLE.get(kind, place) for kind, cls in enumerate(_SHARED)},  # type: ignore[misc]
+)
+
+
+def pack(state: LoopState) -> bytes:
+    """Pack a state.
+
+    Raises:
+        CodecError: if it holds a value that has no text.
+    """
+    with _TABLE.lock:
+        try:
+            state_text = _PACK.record(LoopState)(_without_chunks(state))
+            shared = ",".join("[" + ",".join(texts) + "]" for texts in _TABLE.texts)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise CodecError(f"the state has no text: {type(error).__name__} {error}") from error
+        finally:
+            _TABLE.clear()
+    return zlib.compress(exact(f'{{"shared":[{shared}],"state":{state_text}}}').encode("utf-8"), 3)
+
+
+def unpack(data: bytes) -> LoopState:
+    """Unpack a state; fields that this version does not know are passed over, so compare its digest.
+
+    Raises:
+        CodecError: if it cannot be unpacked.
+    """
+    try:
+        value = json.loads(zlib.decompress(data))
+        lists = value["shared"]
+        shared = [[decode_value(_WHOLE.record(cls), item) for item in lists[kind]] for kind, cls in enumerate(_SHARED)]
+    except (zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise CodecError(f"no packed state: {error}") from error
+    with _TABLE.lock:
+        try:
+            _TABLE.values = shared
+            state: LoopState = decode_value(_UNPACK.record(LoopState), value["state"])
+        finally:
+            _TABLE.clear()
+    sent = state.data.context.sent
+    context = evolve(state.data.context, sent=evolve(sent, chunks=chunked(sent.wires, ())))
+    return evolve(state, data=evolve(state.data, context=context))
+
+
+def _without_chunks(state: LoopState) -> LoopState:
+    data = state.data
+    context = evolve(data.context, sent=evolve(data.context.sent, chunks=()))
+    iteration = data.iteration
+    if iteration.request is not None:
+        iteration = evolve(iteration, request=evolve(iteration.request, chunks=()))
+    return evolve(state, data=evolve(data, context=context, iteration=iteration))
