@@ -33,11 +33,13 @@ class Answer:
         output: its JSON object; empty if it gave none.
         blocked: words of a block by exit code 2; None without one.
         failure: what went wrong with the hook itself; empty if nothing.
+        text: what a command printed that is no JSON; for some events it becomes context.
     """
 
     output: Mapping[str, Any]
     blocked: str | None = None
     failure: str = ""
+    text: str = ""
 
 
 async def run_hook(hook: Hook, value: Mapping[str, Any], *, cwd: str, env: Mapping[str, str]) -> Answer:
@@ -132,7 +134,7 @@ def _read_result(result: ProcessResult, timeout: float) -> Answer:
     except UnicodeDecodeError:
         return Answer({}, failure="its output is not UTF-8")
     if not text.startswith("{"):
-        return Answer({})  # words for people
+        return Answer({}, text=text[:MAX_TEXT])  # words for people, or for the model
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

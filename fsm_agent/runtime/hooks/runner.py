@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -23,6 +25,8 @@ from ..tools.base import ToolOutput
 from .command import Answer, bounded, run_hook
 from .config import Hook, HookEvent
 
+RUN_FIELDS: ContextVar[Mapping[str, Any]] = ContextVar("fsm_agent_hook_fields", default=MappingProxyType({}))
+"""Fields of every input of the run at hand, such as ``session_id`` and ``transcript_path``; inherited by its tasks."""
 _STRICTNESS = {Behavior.DENY: 3, Behavior.ASK: 2, Behavior.ALLOW: 1}
 
 
@@ -92,7 +96,7 @@ class HookSet:
                 seen.add(hook.command)
                 chosen.append(hook)
         answers: dict[int, Answer] = {}
-        value = {**self._base, "hook_event_name": event.value, **fields}
+        value = {**self._base, **RUN_FIELDS.get(), "hook_event_name": event.value, **fields}
 
         async def one(index: int, hook: Hook) -> None:
             answers[index] = await run_hook(hook, value, cwd=self._cwd, env=self._env)

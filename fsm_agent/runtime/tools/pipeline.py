@@ -19,6 +19,7 @@ from ...core.config import ToolSchema
 from ...core.effects import RunTool
 from ...core.events import Outcome, ToolFinished, ToolTraits
 from ..permissions.decide import Decision, Policy
+from ..permissions.grants import with_grants
 from ..permissions.rules import Behavior
 from ..ports import ToolPorts
 from .asking import Answer, Asker, Denial, Question, ToolEvent, ToolHooks, Verdict
@@ -27,6 +28,7 @@ from .body import failure_text, run_body
 from .files import FileMemory
 from .paths import PathProblem
 from .results import Bounds, add_notes, digest_of, to_block
+from .stored import ResultStore
 from .validate import check_schema, describe_fields, problems
 
 
@@ -57,6 +59,7 @@ class ToolBox:
     Attributes:
         policy: permission mode and rules; may be replaced between calls.
         files: what was read in this conversation.
+        results: full texts of the results so far, for the model to read again where it sees a part.
         denials: calls that were denied, in order.
         decisions: what was decided on each call by its id, the last few hundred.
         warnings: failures of hooks that decided nothing.
@@ -72,6 +75,7 @@ class ToolBox:
         env: Mapping[str, str] | None = None,
         files: FileMemory | None = None,
         results_folder: str | None = None,
+        results: ResultStore | None = None,
         on_warning: Callable[[str], None] | None = None,
     ) -> None:
         """Make a toolbox.
@@ -84,6 +88,7 @@ class ToolBox:
             env: environment of child processes, already without secrets.
             files: what was read before.
             results_folder: where long results are stored; should be a read root of the workspace.
+            results: what was kept of an earlier part of the conversation.
             on_warning: called with each warning.
 
         Raises:
@@ -99,6 +104,7 @@ class ToolBox:
             self._tools[tool.name] = tool
         self.policy = policy
         self.files = files if files is not None else FileMemory()
+        self.results = results if results is not None else ResultStore()
         self.denials: list[Denial] = []
         self.decisions: dict[str, Decision] = {}
         self.warnings: list[str] = []
@@ -139,7 +145,12 @@ class ToolBox:
     def schemas(self) -> tuple[ToolSchema, ...]:
         """Give the definitions for the model; a tool that a bare deny rule names is left out."""
         return tuple(
-            ToolSchema(name, dumps({"name": name, "description": tool.description, "input_schema": tool.input_schema}))
+            ToolSchema(
+                name,
+                dumps({"name": name, "description": tool.description, "input_schema": tool.input_schema}),
+                compactable=tool.compactable,
+                exempt=tool.max_result_chars is None,
+            )
             for name, tool in self._tools.items()
             if not self.policy.hidden(name)
         )
@@ -178,6 +189,7 @@ class ToolBox:
             tool_use_id=effect.tool_use_id,
             env=self._env,
             progress=ports.progress,
+            results=self.results,
             readable=self.policy.readable,
         )
         output = await run_body(tool, json.loads(approved.input_json), context)
@@ -187,7 +199,9 @@ class ToolBox:
         if verdict.updated_output is not None:
             output = self._bounds.apply(evolve(output, content=verdict.updated_output), tool.max_result_chars)
         output = self._bounds.apply(add_notes(output, (*approved.notes, *verdict.context)), None)
-        return _finished(effect, output, verdict.stop, digest)
+        finished = _finished(effect, output, verdict.stop, digest)
+        self.results.put(finished.result)
+        return finished
 
     def _find(self, name: str) -> Tool:
         tool = self._tools.get(name)
@@ -241,7 +255,7 @@ class ToolBox:
     def _judge(self, tool: Tool, call: Call, hook: Behavior | None) -> Decision:
         harmless = not tool.needs_permission or _predicate(tool.is_read_only, dumps(call.input))
         try:
-            decision = self.policy.judge(tool.name, call, read_only=harmless, hook=hook)
+            decision = with_grants(self.policy).judge(tool.name, call, read_only=harmless, hook=hook)
         except Exception as problem:  # what cannot be judged is not allowed
             return Decision(Behavior.ASK, f"it could not be judged: {failure_text(problem)}", "engine")
         if decision.rule == "read-only" and not tool.needs_permission:
