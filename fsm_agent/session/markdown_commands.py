@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from .frontmatter import Markdown, MarkdownError, read_markdown
+from .frontmatter import Document, DocumentProblem, read_document
 from .settings import DISCOVERED, FOLDERS, Source
 
 MAX_COMMANDS = 500
@@ -89,10 +89,8 @@ def find_commands(cwd: Path, home: Path | None, *, sources: Iterable[Source] = D
             for path in _files(place):
                 try:
                     command = _command(path, place, trusted or source is Source.USER)
-                except MarkdownError as error:
+                except DocumentProblem as error:
                     warnings.append(str(error))
-                except OSError as error:
-                    warnings.append(f"{path}: {error.strerror}")
                 else:
                     if command is not None:
                         found[command.name] = command
@@ -113,23 +111,54 @@ def _command(path: Path, place: Path, trusted: bool) -> MarkdownCommand | None:
     parts = path.relative_to(place).with_suffix("").parts
     if not all(_NAME.match(part) for part in parts):
         return None
-    made = read_markdown(path)
-    return from_markdown(made, ":".join(parts), path, trusted)
+    return from_document(read_document(path), ":".join(parts), trusted)
 
 
-def from_markdown(made: Markdown, name: str, path: Path, trusted: bool) -> MarkdownCommand:
-    """Make a command of a file that was read."""
+def from_document(made: Document, name: str, trusted: bool) -> MarkdownCommand:
+    """Make a command of a file that was read.
+
+    Raises:
+        DocumentProblem: for a setting that is not of its kind.
+    """
+    model = made.text("model")
     return MarkdownCommand(
         name=name,
-        path=path,
+        path=made.path,
         trusted=trusted,
-        description=made.text("description") or made.summary[:200],
+        description=made.text("description") or first_paragraph(made.body)[:200],
         hint=made.text("argument-hint"),
-        arguments=made.words("arguments"),
-        allowed_tools=made.words("allowed-tools"),
-        model="" if made.text("model") == "inherit" else made.text("model"),
+        arguments=made.words("arguments", None) or (),
+        allowed_tools=rule_words(made, "allowed-tools"),
+        model="" if model == "inherit" else model,
         body=made.body,
     )
+
+
+def first_paragraph(body: str) -> str:
+    """Give the first paragraph on one line, a heading without its marks."""
+    return next((line for part in re.split(r"\n\s*\n", body) if (line := " ".join(part.split()).lstrip("# "))), "")
+
+
+def rule_words(made: Document, name: str) -> tuple[str, ...]:
+    """Give a setting that lists permission rules: a list, or a text of rules between commas or spaces.
+
+    Parentheses hold together: ``Bash(git add:*), Read`` has two rules.
+
+    Raises:
+        DocumentProblem: if it is neither.
+    """
+    if not isinstance(made.fields.get(name), str):
+        return made.words(name) or ()
+    words: list[str] = []
+    word, depth = "", 0
+    for char in made.text(name):
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if depth == 0 and (char == "," or char.isspace()):
+            words.append(word)
+            word = ""
+        else:
+            word += char
+    return tuple(item for item in (*words, word) if item)
 
 
 def split_arguments(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fsm_agent.runtime.permissions.modes import Mode
-from fsm_agent.session.frontmatter import Markdown, MarkdownError, parse_markdown, read_markdown, split_words
 from fsm_agent.session.settings import Settings, SettingsError, Source, load_settings, read_sources
 from fsm_agent.session.trust import TrustError, TrustStore
 
@@ -167,22 +166,3 @@ def test_a_broken_list_trusts_nothing_and_is_not_overwritten(tmp_path: Path) -> 
     with pytest.raises(TrustError, match="no JSON"):
         store.trust(tmp_path)
     assert store.path.read_text() == "{"
-
-
-def test_frontmatter(tmp_path: Path) -> None:
-    """Fields and body are split; lists may be written in three ways; without frontmatter all is body."""
-    fields = "description: Use it: often\nallowed-tools: Bash(git add:*), Read Bash(npm run x)\nflag: true\n"
-    text = f"---\n{fields}---\n# Title\n\nBody"
-    found = parse_markdown(text, "x.md")
-    assert found.text("description") == "Use it: often"
-    assert found.words("allowed-tools") == ("Bash(git add:*)", "Read", "Bash(npm run x)")
-    assert found.flag("flag")
-    assert found.summary == "Title"
-    assert parse_markdown("---\na: [Read, Grep]\n---\nx", "x").words("a") == ("Read", "Grep")
-    assert parse_markdown("no --- here\n---\n", "x") == Markdown(body="no --- here\n---\n")
-    assert split_words("") == ()
-    (tmp_path / "bad.md").write_bytes(b"\xff\xfe")
-    with pytest.raises(MarkdownError, match="no UTF-8"):
-        read_markdown(tmp_path / "bad.md")
-    with pytest.raises(MarkdownError, match=r"y\.md: the frontmatter"):
-        parse_markdown("---\n- a\n- b\n---\n", "y.md")
