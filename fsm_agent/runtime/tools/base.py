@@ -13,6 +13,7 @@ from ...core.events import Outcome
 from ...core.usage import ModelUsage
 from .files import FileMemory
 from .paths import Workspace
+from .stored import ResultStore
 
 JsonObject = Mapping[str, Any]
 
@@ -99,6 +100,7 @@ class ToolContext:
         tool_use_id: the call's id.
         env: environment for child processes, without secrets.
         progress: takes text for the user as it comes.
+        results: full texts of results that the model sees in part.
         readable: says of a real path whether no rule forbids to read it; searching tools filter by it.
     """
 
@@ -107,6 +109,7 @@ class ToolContext:
     tool_use_id: str = ""
     env: Mapping[str, str] = field(factory=dict)
     progress: Callable[[str], Awaitable[None]] = _silent
+    results: ResultStore = field(factory=ResultStore)
     readable: Callable[[str], bool] = _any_path
 
 

@@ -10,11 +10,13 @@ from typing import Any
 from anyio import to_thread
 
 from ...core.blocks import clean_text
+from ...core.context.result_budget import REFERENCE
 from .base import Access, AccessKind, Call, JsonObject, Tool, ToolContext, ToolError, ToolOutput, object_schema
 from .bounded import decode
 from .files import MAX_EDIT_BYTES, Seen, decode_file
 from .media import MediaInfo, sniff
 from .paths import PathProblem, Workspace, open_regular
+from .stored import folded, referred
 
 MAX_LINES = 2_000
 MAX_LINE_CHARS = 2_000
@@ -33,7 +35,8 @@ class Read(Tool):
     name = "Read"
     description = (
         f"Reads a file. Text comes with line numbers, at most {MAX_LINES} lines from `offset` on; longer lines are cut. "
-        "Images (PNG, JPEG, GIF, WebP) and PDF files are shown as such. Directories cannot be read: use Glob."
+        "Images (PNG, JPEG, GIF, WebP) and PDF files are shown as such. Directories cannot be read: use Glob. "
+        f"A shortened tool result is read in full under its {REFERENCE} reference."
     )
     input_schema = object_schema(
         {
@@ -59,7 +62,10 @@ class Read(Tool):
 
     def prepare(self, tool_input: JsonObject, workspace: Workspace) -> Call:
         """Resolve the path."""
-        place = workspace.resolve(str(tool_input["file_path"]))
+        path = str(tool_input["file_path"])
+        if referred(path):
+            return Call(input={**tool_input, "file_path": path.strip()})  # what the model has seen already: no file is touched
+        place = workspace.resolve(path)
         return Call(input={**tool_input, "file_path": place.real}, access=(Access(AccessKind.READ, place.real, place.given),))
 
     async def run(self, tool_input: JsonObject, context: ToolContext) -> ToolOutput:
@@ -69,6 +75,8 @@ class Read(Tool):
 
 def _read(tool_input: dict[str, Any], context: ToolContext) -> ToolOutput:
     real = str(tool_input["file_path"])
+    if referred(real):
+        return _stored(referred(real), tool_input, context)
     try:
         handle = open_regular(real)
     except FileNotFoundError:
@@ -95,6 +103,18 @@ def _read(tool_input: dict[str, Any], context: ToolContext) -> ToolOutput:
         output = _large(file, size, tool_input)
         context.files.restore([(real, Seen(size, mtime))])
         return output
+
+
+def _stored(tool_use_id: str, tool_input: dict[str, Any], context: ToolContext) -> ToolOutput:
+    """Show the full text of an earlier result; long lines are folded, since their ends could not be reached else."""
+    text = context.results.get(tool_use_id)
+    if text is None:
+        raise ToolError(f"The result of {tool_use_id} is no longer kept. Run the tool again if it is needed.")
+    lines = folded(text)
+    first, count = _range(tool_input)
+    if first > len(lines):
+        raise ToolError(f"The result has only {len(lines)} lines; offset {first} is behind its end.")
+    return _shown(lines, first, count)
 
 
 def _similar(real: str) -> str:
@@ -127,6 +147,10 @@ def _text(real: str, data: bytes, tool_input: dict[str, Any]) -> ToolOutput:
         lines.pop()
     if first > len(lines):
         raise ToolError(f"{real} has only {len(lines)} lines; offset {first} is behind its end.")
+    return _shown(lines, first, count)
+
+
+def _shown(lines: list[str], first: int, count: int) -> ToolOutput:
     numbered = _number(lines[first - 1 : first - 1 + count], first)
     last = first + len(numbered) - 1
     rest = f"\n... [{len(lines) - last} more lines; go on with offset {last + 1}]" if last < len(lines) else ""
