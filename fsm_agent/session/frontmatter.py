@@ -1,135 +1,167 @@
-"""Markdown files with frontmatter: commands, skills and agents are written so (api-facts C5, C6)."""
+"""Markdown files that people write for agents: a head of settings in YAML, then text (api-facts C5, C6)."""
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
-MAX_FILE = 1_000_000
-"""Bytes of one such file."""
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+from ..core.blocks import clean_text
+
+MAX_BYTES = 1_000_000
+"""Bytes of a file; larger ones are refused, not cut: half an instruction can say the opposite."""
+_MAX_HEAD = 64_000
 
 
-class MarkdownError(ValueError):
-    """A file that cannot be read as Markdown with frontmatter; the text names it and says why."""
+class DocumentProblem(ValueError):
+    """A file that cannot be used; the text says which and why."""
 
 
 @frozen
-class Markdown:
+class Document:
     """One file.
 
     Attributes:
-        meta: the frontmatter; empty without one.
-        body: what follows it.
+        path: where it is.
+        fields: the settings of its head, empty without one.
+        body: the text behind the head.
     """
 
-    meta: Mapping[str, Any] = field(factory=dict)
+    path: Path
+    fields: Mapping[str, Any] = field(factory=dict)
     body: str = ""
 
-    def text(self, key: str) -> str:
-        """Give a field as text, empty if it is missing; numbers and booleans are spelled as in YAML."""
-        value = self.meta.get(key)
-        if value is None or isinstance(value, list | dict):
+    def text(self, name: str) -> str:
+        """Give a setting as text, empty if it is missing.
+
+        Raises:
+            DocumentProblem: if it is a list or a mapping.
+        """
+        value = self.fields.get(name)
+        if value is None:
             return ""
-        return str(value).lower() if isinstance(value, bool) else str(value).strip()
+        if isinstance(value, Mapping | list):
+            raise DocumentProblem(f"{self.path}: {name} must be a text")
+        return str(value).strip()
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        """Give a field that is true or false."""
-        value = self.meta.get(key, default)
-        return value if isinstance(value, bool) else str(value).strip().lower() in ("true", "yes", "on", "1")
+    def words(self, name: str, separator: str | None = ",") -> tuple[str, ...] | None:
+        """Give a setting that is a list, or a text of items; None if it is missing.
 
-    def words(self, key: str) -> tuple[str, ...]:
-        """Give a field that is a list, or a text of items between commas or spaces; parentheses hold together."""
-        value = self.meta.get(key)
-        if isinstance(value, list):
-            return tuple(str(item).strip() for item in value if str(item).strip())
-        return split_words(self.text(key))
+        Args:
+            name: the setting.
+            separator: between the items of a text, None for white space.
 
-    @property
-    def summary(self) -> str:
-        """The first paragraph of the body on one line, headings without their marks."""
-        for part in re.split(r"\n\s*\n", self.body.strip()):
-            line = " ".join(part.split()).lstrip("# ").strip()
-            if line:
-                return line
-        return ""
+        Raises:
+            DocumentProblem: if it is neither, or holds what is no text.
+        """
+        value = self.fields.get(name)
+        if value is None:
+            return None
+        items = value.split(separator) if isinstance(value, str) else value
+        if not isinstance(items, list) or any(isinstance(item, Mapping | list) for item in items):
+            raise DocumentProblem(f"{self.path}: {name} must be a list of texts")
+        return tuple(text for text in (str(item).strip() for item in items) if text)
 
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Give a setting that is true or false.
 
-def split_words(text: str) -> tuple[str, ...]:
-    """Split at commas and spaces outside parentheses: ``Bash(git add:*), Read`` has two words."""
-    words: list[str] = []
-    word, depth = "", 0
-    for char in text:
-        depth += (char == "(") - (char == ")" and depth > 0)
-        if depth == 0 and (char == "," or char.isspace()):
-            words.append(word)
-            word = ""
-        else:
-            word += char
-    return tuple(item for item in (*words, word) if item)
+        Raises:
+            DocumentProblem: if it is anything else.
+        """
+        value = self.fields.get(name, default)
+        if not isinstance(value, bool):
+            raise DocumentProblem(f"{self.path}: {name} must be true or false")
+        return value
 
 
-def parse_markdown(text: str, where: str) -> Markdown:
-    """Split a text into frontmatter and body.
-
-    Args:
-        text: the file's text.
-        where: how complaints name it.
+def read_text(path: Path, limit: int = MAX_BYTES) -> str:
+    """Read a file of instructions: UTF-8, with or without a byte order mark; other bytes become U+FFFD.
 
     Raises:
-        MarkdownError: if there is a frontmatter that is no YAML mapping.
+        DocumentProblem: if it is missing, no regular file, too large or unreadable.
     """
-    text = text.replace("\r\n", "\n")
-    found = _FRONT.match(text)
-    if found is None:
-        return Markdown(body=text)
-    import yaml
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (OSError, ValueError) as problem:
+        raise DocumentProblem(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+    with os.fdopen(handle, "rb") as file:
+        try:
+            data = b"" if not _regular(handle) else file.read(limit + 1)
+        except OSError as problem:
+            raise DocumentProblem(f"{path} cannot be read: {problem.strerror or problem}") from None
+        if not _regular(handle):
+            raise DocumentProblem(f"{path} is no regular file")
+    if len(data) > limit:
+        raise DocumentProblem(f"{path} is larger than {limit} bytes")
+    return clean_text(data.decode("utf-8-sig", "replace").replace("\0", "\ufffd").replace("\r\n", "\n"))
+
+
+def _regular(handle: int) -> bool:
+    import stat
+
+    return stat.S_ISREG(os.fstat(handle).st_mode)
+
+
+def read_document(path: Path) -> Document:
+    """Read a file with or without a head.
+
+    Raises:
+        DocumentProblem: if it cannot be read, or its head is no YAML mapping.
+    """
+    return parse_document(read_text(path), path)
+
+
+def parse_document(text: str, path: Path) -> Document:
+    """Split a text into its head and its body.
+
+    Raises:
+        DocumentProblem: if the head is not closed, too long, or no YAML mapping.
+    """
+    lines = text.split("\n")
+    if lines[0].rstrip() != "---":
+        return Document(path, {}, text)
+    ends = [number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")]
+    if not ends:
+        raise DocumentProblem(f"{path}: the head that begins with --- has no end")
+    head, body = "\n".join(lines[1 : ends[0]]), "\n".join(lines[ends[0] + 1 :])
+    if len(head) > _MAX_HEAD:
+        raise DocumentProblem(f"{path}: the head is longer than {_MAX_HEAD} characters")
+    return Document(path, _mapping(head, path), body.lstrip("\n"))
+
+
+def _mapping(head: str, path: Path) -> Mapping[str, Any]:
+    import yaml  # slow to load, needed only where such files are
 
     try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(found[1])):
-            # A few aliases make a small text into a huge value; nothing here needs them.
-            raise MarkdownError(f"{where}: the frontmatter must not use YAML aliases")
-        meta = yaml.safe_load(found[1])
-    except MarkdownError:
-        raise
-    except (yaml.YAMLError, ValueError, RecursionError):
-        meta = _plain(found[1], where)
-    if meta is None:
-        meta = {}
-    if not isinstance(meta, dict):
-        raise MarkdownError(f"{where}: the frontmatter is no list of 'key: value' lines")
-    return Markdown(meta={str(key): value for key, value in meta.items()}, body=text[found.end() :])
+        # Aliases can make a small text into a huge value; nothing here needs them.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head)):
+            raise DocumentProblem(f"{path}: the head must not use YAML aliases")
+        value = yaml.safe_load(head)
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+        if isinstance(problem, DocumentProblem):
+            raise
+        fields = _lines(head)
+        if fields is None:
+            raise DocumentProblem(f"{path}: the head is no YAML: {str(problem).splitlines()[0]}") from None
+        return fields
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise DocumentProblem(f"{path}: the head must be a list of settings 'name: value'")
+    return {str(name): item for name, item in value.items()}
 
 
-def _plain(text: str, where: str) -> dict[str, str]:
-    """Read ``key: value`` lines that are no strict YAML, as people write them: ``description: Use it: often``."""
-    meta: dict[str, str] = {}
-    for line in text.splitlines():
+def _lines(head: str) -> Mapping[str, Any] | None:
+    """Read plain ``name: text`` lines: people write ``description: Use it when: ...``, which strict YAML refuses."""
+    fields: dict[str, Any] = {}
+    for line in head.split("\n"):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        key, colon, value = line.partition(":")
-        if not colon or not re.fullmatch(r"[A-Za-z][\w-]*", key.strip()):
-            raise MarkdownError(f"{where}: the frontmatter cannot be read at {line.strip()[:60]!r}")
-        meta[key.strip()] = value.strip().strip("\"'")
-    return meta
-
-
-def read_markdown(path: Path) -> Markdown:
-    """Read one file.
-
-    Raises:
-        MarkdownError: if it is too large, no UTF-8 text, or its frontmatter cannot be read.
-        OSError: if it cannot be read.
-    """
-    with path.open("rb") as file:
-        raw = file.read(MAX_FILE + 1)
-    if len(raw) > MAX_FILE:
-        raise MarkdownError(f"{path}: larger than {MAX_FILE} bytes")
-    try:
-        return parse_markdown(raw.decode("utf-8-sig"), str(path))
-    except UnicodeDecodeError:
-        raise MarkdownError(f"{path}: is no UTF-8 text") from None
+        name, colon, value = line.partition(":")
+        if not colon or name != name.strip() or not name.replace("-", "").replace("_", "").isalnum():
+            return None
+        fields[name] = {"true": True, "false": False}.get(value.strip(), value.strip())
+    return fields
