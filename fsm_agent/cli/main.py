@@ -102,6 +102,9 @@ def cli() -> None:
     """
 
 
+cli.params.append(_verbose_option())
+
+
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command line in this process.
 

@@ -34,8 +34,8 @@ def spread(args: list[str]) -> list[str]:
         if word == "--":
             return spread_out + args[place:]
         before = args[place - 1] if place else ""
-        if word in RULE_OPTIONS:
-            option = word
+        if word.partition("=")[0] in RULE_OPTIONS:
+            option = word.partition("=")[0]
         elif option and before not in RULE_OPTIONS:
             if _is_rule_list(word):
                 spread_out.append(option)

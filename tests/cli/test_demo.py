@@ -1,0 +1,110 @@
+"""``demo``: the main job through real HTTP and real tools, and the other scenarios."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsm_agent.core.phases import ContinueReason, TerminalReason
+from fsm_agent.scenario import catalog, load
+
+from .conftest import Cli, process
+
+
+def test_demo_repairs_the_project(home: Path) -> None:
+    """As a process of its own: the stream is shown, the project repaired, the path printed, exit code 0, log written."""
+    out, err = process("demo", "--keep", home / "kept").communicate(timeout=60)
+    assert err == ""
+    assert "● Edit(" in out
+    assert "All three tests pass." in out
+    assert "ended       completed / end_turn" in out
+    assert "preparing → calling_model → deciding → running_stop_hooks → completed" in out
+    assert "discount_percent // 100" in (home / "kept" / "project" / "basket.py").read_text()
+    log = next((home / "kept").glob("*.jsonl"))
+    assert f"fsm-agent replay {log}" in out
+    assert f"fsm-agent show {log}" in out
+
+
+def test_demo_leaves_only_its_log(cli: Cli, home: Path) -> None:
+    """Without ``--keep`` the project is gone afterwards, and the log is where logs are kept."""
+    said = cli("demo", "--output-format", "json")
+    result = json.loads(said.out)
+    assert (said.code, said.err) == (0, "")
+    assert result["terminal"] == {"reason": "completed", "cause": "end_turn", "detail": "", "error": None}
+    assert result["transitions"] == ["next_turn"] * 4
+    log = Path(result["log"])
+    assert log.is_file()
+    assert log.parent.parent == home / "state" / "fsm-agent" / "logs"
+    assert not Path(cli("show", log, "--step", 1, "--json").lines[0]["event"].get("cwd", "/nowhere")).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("hello", 0),
+        ("empty-reply", 1),
+        ("max-turns", 4),
+        ("refusal", 5),
+        ("auth", 6),
+        ("interrupt-streaming", 130),
+        ("invalid-history", 1),
+        ("engine-error", 1),
+    ],
+)
+def test_other_scenarios_end_as_expected(cli: Cli, name: str, code: int) -> None:
+    """The exit code is that of the ending; what was expected is shown beside what came."""
+    said = cli("demo", "--scenario", name, "--plain")
+    expect = load(name).expect
+    ending = f"{expect.reason.value} / {expect.cause.value}"
+    assert said.code == code, said.err
+    assert said.err == ""
+    assert f"ended       {ending}" in said.out
+    assert f"expected    {ending}" in said.out
+    assert said.out.isascii()
+
+
+def test_unmet_expectation_is_told(cli: Cli, home: Path) -> None:
+    """A scenario that goes otherwise than it says exits with 1, and says where."""
+    path = home / "wrong.yaml"
+    path.write_text("title: Wrong.\nexpect: {reason: completed, cause: refusal}\nprompt: Hi.\nreplies: [Hello.]\n")
+    said = cli("demo", "--scenario", path)
+    assert said.code == 1
+    assert said.error == "scenario wrong: ending: expected completed/refusal, got completed/end_turn ()"
+
+
+def test_list_names_every_scenario_once(cli: Cli) -> None:
+    """Every scenario is listed once, each of the 7 continue and 10 terminal reasons has one."""
+    said = cli("demo", "--list")
+    assert said.code == 0
+    names = [line.split()[0] for line in said.out.splitlines() if line and line.split()[0] in catalog()]
+    assert sorted(names) == list(catalog())
+    assert all(reason.value in said.out for reason in (*ContinueReason, *TerminalReason))
+
+
+def test_unknown_scenario(cli: Cli) -> None:
+    """An unknown name is one line that tells where the names are."""
+    said = cli("demo", "--scenario", "nope")
+    assert said.code == 2
+    assert said.error == "no scenario 'nope' in the catalog; list them with: fsm-agent demo --list"
+
+
+def test_keep_needs_an_empty_folder(cli: Cli, home: Path) -> None:
+    """Nothing that is there already is overwritten."""
+    (home / "full").mkdir()
+    (home / "full" / "mine.txt").write_text("mine")
+    said = cli("demo", "--keep", home / "full")
+    assert said.code == 2
+    assert "is not empty" in said.error
+    assert [path.name for path in (home / "full").iterdir()] == ["mine.txt"]
+
+
+def test_demo_runs_where_no_log_can_be_kept(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log folder that cannot be made is a warning; the log goes to a temporary place."""
+    (home / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
+    said = cli("demo", "--scenario", "hello", "--output-format", "json")
+    assert said.code == 0
+    assert "warning" in said.error
+    assert Path(json.loads(said.out)["log"]).is_file()
