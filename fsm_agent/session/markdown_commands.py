@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -11,10 +10,9 @@ from pathlib import Path
 from attrs import field, frozen
 
 from .frontmatter import Document, DocumentProblem, read_document
-from .settings import DISCOVERED, FOLDERS, Source
+from .places import files_in, places
+from .settings import DISCOVERED, Source
 
-MAX_COMMANDS = 500
-"""Files that are looked at in one folder."""
 _NAME = re.compile(r"[A-Za-z][\w.-]*\Z")
 _INSERTION = re.compile(r"!`([^`\n]+)`")
 _PLACE = re.compile(
@@ -81,30 +79,18 @@ def find_commands(cwd: Path, home: Path | None, *, sources: Iterable[Source] = D
     found: dict[str, MarkdownCommand] = {}
     warnings: list[str] = []
     wanted = tuple(sources)
-    for source, root in ((Source.USER, home), (Source.PROJECT, cwd)):
-        if root is None or source not in wanted:
+    for place in places("commands", cwd, home):
+        if (Source.PROJECT if place.project else Source.USER) not in wanted:
             continue
-        for folder in FOLDERS:
-            place = root / folder / "commands"
-            for path in _files(place):
-                try:
-                    command = _command(path, place, trusted or source is Source.USER)
-                except DocumentProblem as error:
-                    warnings.append(str(error))
-                else:
-                    if command is not None:
-                        found[command.name] = command
+        for path in files_in(place, "**/*.md"):
+            try:
+                command = _command(path, place.path, trusted or not place.project)
+            except DocumentProblem as error:
+                warnings.append(str(error))
+            else:
+                if command is not None:
+                    found[command.name] = command
     return Commands(dict(sorted(found.items())), tuple(warnings))
-
-
-def _files(place: Path) -> list[Path]:
-    found: list[Path] = []
-    for folder, folders, names in os.walk(place):  # links to folders are not followed: they may be circles
-        folders.sort()
-        found += [Path(folder) / name for name in sorted(names) if name.endswith(".md")]
-        if len(found) >= MAX_COMMANDS:
-            break
-    return found[:MAX_COMMANDS]
 
 
 def _command(path: Path, place: Path, trusted: bool) -> MarkdownCommand | None:

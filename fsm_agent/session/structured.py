@@ -1,0 +1,127 @@
+"""Structured output: a built-in stop hook that lets a run end only with an answer that fits the schema (spec 03, Session)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.blocks import block_text
+from ..core.config import ConfigError
+from ..core.effects import RunPostSamplingHooks, RunStopHooks
+from ..core.events import StopHooksFinished
+from ..core.messages import Message
+from ..core.phases import Cause
+from ..runtime.ports import Hooks
+
+DEFAULT_RETRIES = 5
+"""Answers that may be wrong before the run ends."""
+_SHOWN = 5
+_FENCE = re.compile(r"\A\s*```(?:json)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+
+
+def check_output_schema(text: str) -> None:
+    """Check that a text is a JSON schema.
+
+    Raises:
+        ConfigError: if it is none.
+    """
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"output_schema is no JSON: {error}") from None
+    if not isinstance(schema, Mapping):
+        raise ConfigError("output_schema must be a JSON object")
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ConfigError(f"output_schema is no JSON schema: {error.message}") from None
+
+
+def parse_answer(text: str) -> Any:
+    """Read an answer that is JSON, bare or in one fenced block.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    fenced = _FENCE.match(text)
+    return json.loads(fenced[1] if fenced is not None else text, parse_constant=_no_constant)
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def answer_text(reply: Message | None) -> str:
+    """Give the text of a reply."""
+    return "" if reply is None else "".join(block_text(block) for block in reply.blocks)
+
+
+class StructuredOutput:
+    """Wraps the stop hooks of an agent. Implements :class:`~fsm_agent.runtime.ports.Hooks`.
+
+    An answer that does not fit is sent back with what is wrong, at most ``retries`` times in a run; then the run ends as
+    ``stop_hook_prevented``. The user's own hooks see only answers that fit.
+
+    Args:
+        schema: JSON text of the schema.
+        retries: how often a wrong answer is sent back.
+        inner: the user's own hooks.
+
+    Raises:
+        ConfigError: if the schema is none.
+    """
+
+    def __init__(self, schema: str, *, retries: int = DEFAULT_RETRIES, inner: Hooks | None = None) -> None:
+        check_output_schema(schema)
+        from jsonschema import Draft202012Validator
+
+        self._validator = Draft202012Validator(json.loads(schema))
+        self._retries = retries
+        self._inner = inner
+        self._wrong: dict[str, int] = {}
+
+    async def stop(self, effect: RunStopHooks) -> StopHooksFinished:
+        """Check the answer, then run the hooks of the user."""
+        run = effect.id.rpartition("/")[0]
+        problem = self.problem(answer_text(effect.reply))
+        if not problem:
+            self._wrong.pop(run, None)
+            return StopHooksFinished(id=effect.id) if self._inner is None else await self._inner.stop(effect)
+        wrong = self._wrong.pop(run, 0) + 1
+        if wrong > self._retries:
+            return StopHooksFinished(
+                id=effect.id,
+                prevented=f"The answer did not fit the schema after {self._retries} retries: {problem}",
+                prevented_cause=Cause.STRUCTURED_OUTPUT_EXHAUSTED,
+            )
+        self._wrong[run] = wrong
+        while len(self._wrong) > 1_000:  # runs that were left in the middle
+            del self._wrong[next(iter(self._wrong))]
+        return StopHooksFinished(
+            id=effect.id, blocking=(f"{problem} Answer again, with nothing but JSON that fits the schema.",)
+        )
+
+    async def post_sampling(self, effect: RunPostSamplingHooks) -> None:
+        """Run the hooks of the user."""
+        if self._inner is not None:
+            await self._inner.post_sampling(effect)
+
+    def problem(self, text: str) -> str:
+        """Say what is wrong with an answer, empty if it fits."""
+        try:
+            value = parse_answer(text)
+        except (ValueError, RecursionError) as error:
+            return f"The answer is no JSON ({error})."
+        try:
+            found = sorted(self._validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+        except RecursionError:
+            return "The answer is nested too deeply."
+        if not found:
+            return ""
+        lines = [f"{error.json_path}: {error.message[:300]}" for error in found[:_SHOWN]]
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        return f"The answer does not fit the schema: {'; '.join(lines)}{more}."
