@@ -28,5 +28,9 @@ def redactor(raw: bool, environ: Mapping[str, str] | None = None) -> Redactor | 
     if raw:
         return _Raw()
     own = os.environ if environ is None else environ
-    values = tuple(value for name, value in own.items() if is_secret(name) and len(value) >= _SHORTEST and "://" not in value)
-    return Redactor(values)
+    return Redactor(tuple(value for name, value in own.items() if _names_secret(name) and len(value) >= _SHORTEST))
+
+
+def _names_secret(name: str) -> bool:
+    """Child processes get nothing of ours (the model's name, the URL); only keys and tokens among it are secrets."""
+    return is_secret(name.removeprefix("ANTHROPIC_"))

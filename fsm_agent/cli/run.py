@@ -23,7 +23,7 @@ _FOLDER = click.Path(exists=True, file_okay=False)
     epilog="""\b
 Examples:
   fsm-agent run "Why does test_total fail?"
-  git diff | fsm-agent run --output-format json -
+  echo "Explain this project." | fsm-agent run --output-format json -
   fsm-agent run "Fix it." --permission-mode acceptEdits --allowed-tools "Bash(pytest:*)" Read
   fsm-agent run "Hello." --base-url http://127.0.0.1:8080 --model scenario-model""",
 )

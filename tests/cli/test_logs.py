@@ -125,6 +125,7 @@ def test_show_one_step(cli: Cli, log: Path) -> None:
 def test_secrets_are_masked(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are shown masked unless ``--raw`` asks for them: known shapes, and values of our own secret variables."""
     monkeypatch.setenv("MY_API_KEY", "hunter2hunter2")
+    monkeypatch.setenv("ANTHROPIC_MODEL", "scenario-model")  # no secret, although tools do not get it
     key = "sk-ant-" + "a1" * 12
     path = home / "secret.yaml"
     path.write_text(
@@ -137,6 +138,7 @@ def test_secrets_are_masked(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatc
         assert key not in said.out
         assert "hunter2" not in said.out
         assert "[masked]" in said.out
+        assert not form or "scenario-model" in said.out
         assert key in cli("show", log, *form, "--raw").out
     assert "[masked]" in cli("logs", home / "kept").out
     assert key in cli("logs", home / "kept", "--raw").out
