@@ -140,6 +140,10 @@ class ModelCompactor:
         self._summariser = summariser
         self._sleep = sleep
 
+    def using(self, model: Model, config: LoopConfig) -> ModelCompactor:
+        """Give the same compactor for another run: with its model and its configuration."""
+        return ModelCompactor(model, config, summariser=self._summariser, sleep=self._sleep)
+
     async def compact(self, effect: Compact) -> CompactionFinished | CompactionFailed:
         """Sum up ``effect.messages``.
 

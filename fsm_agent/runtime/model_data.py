@@ -99,13 +99,18 @@ def cost(info: ModelInfo, counts: Counts) -> int:
 
 
 def price_of(models: Iterable[ModelInfo] | None = None) -> Price:
-    """Make the function that prices tokens by model name; an unknown model costs nothing."""
+    """Make the function that prices tokens by model name; one that is not among ``models`` is looked up in the packaged data.
+
+    A model that is unknown there too costs nothing.
+    """
     kept = None if models is None else tuple(models)
     seen: dict[str, ModelInfo] = {}
 
     def price(model: str, counts: Counts) -> int:
         if model not in seen:
-            seen[model] = find_model(model, kept)
+            found = find_model(model, kept)
+            # A sub-agent may use a model that the configuration does not name; its calls are not free for that.
+            seen[model] = found if found.known else find_model(model)
         return cost(seen[model], counts)
 
     return price

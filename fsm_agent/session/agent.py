@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, fields
 
@@ -20,8 +20,12 @@ from ..core.usage import total_cost
 from ..runtime.commands import CommandStatus
 from ..runtime.ports import Deps
 from ..runtime.prompt import Prompt, user_message
-from ..runtime.run import Run
+from ..runtime.run import Resumption, Run
 from .parts import Parts
+
+if TYPE_CHECKING:
+    from ..log.format import Parent
+    from ..log.resume import Standing
 
 
 def new_id() -> str:
@@ -75,6 +79,20 @@ def _unknown(name: str, known: list[str], prefix: str) -> ConfigError:
     return ConfigError(f"{prefix}{name} is no setting{hint}")
 
 
+def check_resumable(standing: Standing) -> None:
+    """Refuse a log that holds nothing to go on with.
+
+    Raises:
+        LogError: says why.
+    """
+    from ..log.errors import LogError
+
+    if standing.finished:
+        raise LogError(f"{standing.path}: the run has ended; a new prompt goes on from it")
+    if not standing.begun:
+        raise LogError(f"{standing.path}: the run had not begun; submit its prompt again")
+
+
 class Agent:
     """Makes runs. It holds no conversation: a :class:`Session` does, or the caller passes a state on.
 
@@ -88,6 +106,8 @@ class Agent:
         cwd: the workspace, by default the current directory.
         permission_mode: what tools may do without asking.
         source: where the runs come from.
+        log_sync: when a log is forced to disk: ``always``, ``tools`` (before a tool's body runs, and at the end) or
+            ``never``.
         settings: fields of :class:`Parts` (tools, hooks, rules, key, base URL, ...; not beside ``deps``) and of
             :class:`LoopConfig` (not beside ``config``).
 
@@ -111,6 +131,7 @@ class Agent:
         cwd: str | os.PathLike[str] | None = None,
         permission_mode: str = "default",
         source: str = "sdk",
+        log_sync: str = "tools",
         **settings: Any,
     ) -> None:
         fields_given, parts = split_settings(settings)
@@ -123,6 +144,9 @@ class Agent:
         self.logs = None if logs is None else Path(logs).absolute()
         self.permission_mode = permission_mode
         self.source = source
+        self.log_sync = log_sync
+        if log_sync not in ("always", "tools", "never"):
+            raise ConfigError(f"log_sync must be 'always', 'tools' or 'never', not {log_sync!r}")
         self._release: Callable[[], Awaitable[None]] | None = None
         self._kept = False
         self.warnings: tuple[str, ...] = ()
@@ -158,6 +182,7 @@ class Agent:
         depth: int = 0,
         token_budget: int | None = None,
         log: str | os.PathLike[str] | None = None,
+        parent: Callable[[Path], Parent | None] | None = None,
         on_command: Callable[[str, CommandStatus], None] | None = None,
         on_step: Callable[[Event, Step], None] | None = None,
         **options: Any,
@@ -173,6 +198,7 @@ class Agent:
             depth: 0 for a main run.
             token_budget: output tokens to be spent.
             log: the log's file, by default one in ``logs``.
+            parent: describes the log from whose end ``state`` follows, for the place of the new one.
             on_command: told of (command id, status) when a queued command moves on.
             on_step: told of every recorded step.
             options: further arguments of :class:`~fsm_agent.runtime.interpreter.Interpreter`.
@@ -192,7 +218,7 @@ class Agent:
             spent=total_cost(state.data.session_usage),
         )
         return Run(
-            self._with_log(state, session_id or new_id(), run_id, log),
+            self._with_log(state, session_id or new_id(), run_id, log, parent),
             self.config,
             state,
             start,
@@ -206,15 +232,82 @@ class Agent:
         """Give the place of a run's log, None if no logs are kept."""
         return None if self.logs is None else self.logs / session_id / f"{run_id}.jsonl"
 
-    def _with_log(self, state: LoopState, session_id: str, run_id: str, log: str | os.PathLike[str] | None) -> Deps:
+    def resume(
+        self,
+        log: str | os.PathLike[str] | Standing,
+        *,
+        on_command: Callable[[str, CommandStatus], None] | None = None,
+        on_step: Callable[[Event, Step], None] | None = None,
+        **options: Any,
+    ) -> Run:
+        """Make a run that goes on where an interrupted one stopped, in its log and under its configuration.
+
+        What was answered is not asked again. What was not is told to the core as lost, and its table decides: a call of
+        the model is made again, a tool that had begun is reported to the model with an unknown outcome, and so on.
+
+        Args:
+            log: the log, or where it stands.
+            on_command: told of (command id, status) when a queued command moves on.
+            on_step: told of every recorded step.
+            options: further arguments of :class:`~fsm_agent.runtime.interpreter.Interpreter`.
+
+        Raises:
+            LogError: if the log cannot be gone on with: it ended or never began, is damaged, is being written.
+            ConfigError: if it needs a part that the agent lacks.
+            OSError: if it cannot be read or written.
+        """
+        from ..log.resume import Standing, check_free, stand
+        from .recording import LazyJournal, reopened
+
+        standing = log if isinstance(log, Standing) else stand(log)
+        check_resumable(standing)
+        check_free(standing.path)
+        header = standing.header
+        recorder = LazyJournal(standing.path, partial(reopened, standing, self.log_sync), session_id=header.session)
+        return Run(
+            evolve(self.deps, recorder=recorder),
+            header.config,
+            standing.state,
+            Resumption(
+                run_id=standing.state.control.run.id,
+                lost=standing.lost,
+                rows=standing.rows,
+                commands=standing.commands,
+                waiting=standing.waiting,
+            ),
+            on_command=on_command,
+            on_step=on_step,
+            on_end=self._after_run,
+            **options,
+        )
+
+    def _with_log(
+        self,
+        state: LoopState,
+        session_id: str,
+        run_id: str,
+        log: str | os.PathLike[str] | None,
+        parent: Callable[[Path], Parent | None] | None,
+    ) -> Deps:
         path = log if log is not None else self.log_path(session_id, run_id)
         if path is None:
             return self.deps
+        from ..log.files import SyncPolicy
         from ..log.journal import Journal
         from .recording import LazyJournal
 
-        create = partial(Journal.create, config=self.config, state=state, session_id=session_id, run_id=run_id)
-        return evolve(self.deps, recorder=LazyJournal(path, create))
+        link = None if parent is None else parent(Path(path))
+        create = partial(
+            Journal.create,
+            config=self.config,
+            state=state,
+            session_id=session_id,
+            run_id=run_id,
+            parent=link,
+            linked=link is not None,
+            policy=SyncPolicy(self.log_sync),
+        )
+        return evolve(self.deps, recorder=LazyJournal(path, create, session_id=session_id))
 
     async def _after_run(self) -> None:
         if self._release is not None and not self._kept:

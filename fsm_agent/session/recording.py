@@ -8,7 +8,10 @@ from pathlib import Path
 
 from ..core.events import Event
 from ..core.state import LoopState, Step
+from ..log.files import SyncPolicy
+from ..log.format import Parent
 from ..log.journal import Journal
+from ..log.resume import Standing, reopen
 
 
 class LazyJournal:
@@ -16,10 +19,12 @@ class LazyJournal:
 
     Attributes:
         path: where the log is, or will be.
+        session_id: the session that the run belongs to.
     """
 
-    def __init__(self, path: str | os.PathLike[str], create: Callable[[Path], Journal]) -> None:
+    def __init__(self, path: str | os.PathLike[str], create: Callable[[Path], Journal], *, session_id: str = "") -> None:
         self.path = Path(path).absolute()
+        self.session_id = session_id
         self._create = create
         self._journal: Journal | None = None
 
@@ -33,7 +38,20 @@ class LazyJournal:
             self._journal = self._create(self.path)
         self._journal.append(event, step, sync=sync)
 
+    def as_parent(self, child: str | os.PathLike[str]) -> Parent | None:
+        """Describe the log as the parent of another one; None if there is no log.
+
+        Args:
+            child: the other log's file.
+        """
+        return None if self._journal is None else self._journal.as_parent(child)
+
     def close(self, state: LoopState) -> None:
         """Write the closing record and release the file, if there is one."""
         if self._journal is not None:
             self._journal.close(state)
+
+
+def reopened(standing: Standing, policy: str, path: Path) -> Journal:
+    """Open the log of an interrupted run again; see :func:`fsm_agent.log.resume.reopen`."""
+    return reopen(standing, policy=SyncPolicy(policy))
