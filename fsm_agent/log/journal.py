@@ -68,13 +68,16 @@ class Journal:
         now: Callable[[], int],
         seq: int = -1,
         chain: str = "",
+        last: tuple[int, str] = (-1, ""),
         size: int = 0,
+        base: int = 0,
     ) -> None:
         """Use :meth:`create`, or :func:`fsm_agent.log.resume.reopen`."""
         self.path = path
         self.seq = seq
         self.chain = chain
-        self.last = (seq, chain)
+        self.last = last
+        self._base = base
         self._file = descriptor
         self._lock = lock
         self._salt = salt.encode()
@@ -153,8 +156,11 @@ class Journal:
             raise
         journal = cls(place, descriptor, lock, header.salt, policy=policy, now=now)
         try:
-            if follows and parent is not None and parent.behind > MOST_BEHIND:
-                header = evolve(header, snapshot=journal._blobs.put(pack(state), sync=sync))
+            if follows and parent is not None:
+                if parent.behind > MOST_BEHIND:
+                    header = evolve(header, snapshot=journal._blobs.put(pack(state), sync=sync))
+                else:
+                    journal._base = parent.behind
             text = encode_with(lambda: SNAPSHOT.record(Header), header)
             journal._write(text[1:-1], sync=sync)
             journal.last = (journal.seq, journal.chain)
@@ -166,6 +172,14 @@ class Journal:
                 place.unlink()
             raise
         return journal
+
+    def as_parent(self, child: str | os.PathLike[str]) -> Parent:
+        """Describe this log, as far as it is written, as the parent of another one.
+
+        Args:
+            child: the other log's file.
+        """
+        return parent_link(self.path, Path(child), self.last, self._base + self.last[0])
 
     def append(self, event: Event, step: Step, *, sync: bool) -> None:
         """Append the record of one step.
@@ -272,6 +286,22 @@ class Journal:
         """Store large strings beside the log; they are on disk before the record that names them."""
         short, names = self._blobs.shorten("{" + core + "}", sync=self._policy is not SyncPolicy.NEVER)
         return short[1:-1], names
+
+
+def parent_link(path: Path, child: Path, last: tuple[int, str], behind: int) -> Parent:
+    """Make the link to a parent; see :class:`Parent`.
+
+    Args:
+        path: the parent.
+        child: the log that continues it.
+        last: number and chain of the parent's last record that counts.
+        behind: records that are folded to get there.
+    """
+    try:
+        relative = os.path.relpath(path.absolute(), child.absolute().parent)
+    except ValueError:  # another drive of Windows
+        relative = str(path.absolute())
+    return Parent(Path(relative).as_posix(), last[0], last[1], behind)
 
 
 def _list(words: tuple[str, ...]) -> str:

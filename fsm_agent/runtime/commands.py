@@ -32,14 +32,22 @@ class Commands:
     Args:
         run_id: prefix of their ids.
         listener: told of (command id, status) when a command moves on.
+        before: how many were queued before the run was resumed.
+        waiting: those of them that still wait.
     """
 
-    def __init__(self, run_id: str, listener: Callable[[str, CommandStatus], None] | None) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        listener: Callable[[str, CommandStatus], None] | None,
+        before: int = 0,
+        waiting: tuple[CommandQueued, ...] = (),
+    ) -> None:
         self._run_id = run_id
         self._listener = listener
-        self._numbers = itertools.count(1)  # one step of it is safe between threads
-        self._status: dict[str, CommandStatus] = {}
-        self._events: dict[str, CommandQueued] = {}
+        self._numbers = itertools.count(before + 1)  # one step of it is safe between threads
+        self._status = {event.command_id: CommandStatus.QUEUED for event in waiting}
+        self._events = {event.command_id: event for event in waiting}
 
     @property
     def statuses(self) -> Mapping[str, CommandStatus]:

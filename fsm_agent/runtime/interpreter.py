@@ -38,6 +38,7 @@ from ..core.events import (
     AbortRequested,
     Answer,
     BlockCompleted,
+    EffectLost,
     Event,
     StreamStarted,
     ToolProgressed,
@@ -127,8 +128,10 @@ class Interpreter:
 
     # -- for the consumer ---------------------------------------------------------------------------------------
 
-    def post(self, event: UserEvent) -> None:
-        """Put in what the user does; it is stepped in its turn. Call it from the thread of the event loop.
+    def post(self, event: UserEvent | EffectLost) -> None:
+        """Put in what the user does, or what a resume found; it is stepped in its turn.
+
+        Call it from the thread of the event loop.
 
         Raises:
             RunEnded: the run takes nothing more; the event stays with the caller.
@@ -236,7 +239,7 @@ class Interpreter:
     def _advance(self, event: Event, flight: Flight | None) -> Step:
         """Step, record, perform: in this order, without a pause in which anything could come in between."""
         step = self._step(self.state, event, self._config)
-        self._log.append(event, step, None if flight is None else flight.effect)
+        self._log.append(event, step)
         self.state = step.state
         if self._observe is not None:
             self._observe(event, step)

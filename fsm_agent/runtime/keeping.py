@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..core.effects import AnsweredEffect, RunTool
 from ..core.events import Event, ToolStarted
 from ..core.phases import TERMINAL_SET
 from ..core.state import LoopState, Step
@@ -17,24 +16,21 @@ class LogKeeper:
         self._recorder = recorder
         self._closed = False
 
-    def append(self, event: Event, step: Step, effect: AnsweredEffect | None) -> None:
+    def append(self, event: Event, step: Step) -> None:
         """Append one record.
 
-        On disk before this returns: the start of a call that may change something outside, and the end of the run.
+        Asked to be on disk before this returns: the start of a tool, since its body runs next, and the end of the run.
 
         Args:
             event: what was stepped.
             step: what it gave.
-            effect: the effect that the event answers, None for what the user did.
 
         Raises:
             LogWriteError: if it could not be written.
         """
         if self._recorder is None:
             return
-        sync = step.state.phase in TERMINAL_SET
-        if isinstance(event, ToolStarted) and isinstance(effect, RunTool):
-            sync = sync or not effect.traits.read_only
+        sync = isinstance(event, ToolStarted) or step.state.phase in TERMINAL_SET
         try:
             self._recorder.append(event, step, sync=sync)
         except Exception as error:

@@ -11,12 +11,14 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
+from attrs import frozen
 
 from ..core.config import LoopConfig
 from ..core.events import (
     AbortRequested,
     CommandQueued,
     CompactRequested,
+    EffectLost,
     Event,
     ModelSwitched,
     RunStarted,
@@ -32,6 +34,25 @@ from .ports import Deps
 from .prompt import Prompt
 
 
+@frozen
+class Resumption:
+    """How a run goes on whose process ended (spec 01, section 6).
+
+    Attributes:
+        run_id: the run.
+        lost: what is fed first: the effects that were never answered, each once.
+        rows: rows taken before.
+        commands: how many commands the user had queued.
+        waiting: those of them that no model has seen.
+    """
+
+    run_id: str
+    lost: tuple[EffectLost, ...] = ()
+    rows: tuple[str, ...] = ()
+    commands: int = 0
+    waiting: tuple[CommandQueued, ...] = ()
+
+
 class Run:
     """One run. Nothing happens before the first pull.
 
@@ -43,7 +64,7 @@ class Run:
         deps: the parts that perform effects.
         config: the run's configuration.
         state: where it begins, from ``initial`` or ``next_run``.
-        start: the first event.
+        start: the first event, or how a run goes on that was interrupted.
         on_command: told of (command id, status) when a queued command moves on.
         on_step: told of every step, after it was recorded.
         on_end: awaited once nothing of the run is left, to release what was made for it.
@@ -53,6 +74,7 @@ class Run:
         id: the run's id.
         config: the run's configuration.
         begin_state: where it began.
+        recorder: what keeps its log, None if nothing does.
     """
 
     def __init__(
@@ -60,7 +82,7 @@ class Run:
         deps: Deps,
         config: LoopConfig,
         state: LoopState,
-        start: RunStarted,
+        start: RunStarted | Resumption,
         *,
         on_command: Callable[[str, CommandStatus], None] | None = None,
         on_step: Callable[[Event, Step], None] | None = None,
@@ -71,11 +93,13 @@ class Run:
         self.config = config
         self.begin_state = state
         self._start = start
+        self.recorder = deps.recorder
         self._before: list[UserEvent] = []
         self._on_step = on_step
         self._on_end = on_end
-        self._rows: list[str] = []
-        self._commands = Commands(start.run_id, on_command)
+        resumed = start if isinstance(start, Resumption) else Resumption(start.run_id)
+        self._rows: list[str] = list(resumed.rows)
+        self._commands = Commands(start.run_id, on_command, resumed.commands, resumed.waiting)
         self._interpreter = Interpreter(deps, config, state, notify=self._commands.moved, observe=self._stepped, **options)
         self._group: TaskGroup | None = None
         self._entered = False
@@ -297,7 +321,9 @@ class Run:
         self._begin_time = anyio.current_time()
         self._thread = threading.get_ident()
         self._token = anyio.lowlevel.current_token()
-        for event in (*self._before, self._start):
+        start = self._start
+        first = (*start.lost, *self._before) if isinstance(start, Resumption) else (*self._before, start)
+        for event in first:
             self._interpreter.post(event)
         self._before.clear()
         self._group.start_soon(self._interpreter.drive, name=f"run {self.id}")

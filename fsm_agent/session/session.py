@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.events import AbortRequested, CommandQueued
 from ..core.outputs import InitOutput, Notice, Output, ResultOutput, Terminal, TerminalOutput
@@ -23,6 +24,10 @@ from .agent import Agent, new_id
 from .query import Query
 from .result import Facts, build_result
 
+if TYPE_CHECKING:
+    from ..log.format import Parent
+    from ..log.resume import Standing
+
 
 class Session:
     """Owns a conversation: its messages, usage and denials. One prompt at a time.
@@ -35,6 +40,7 @@ class Session:
     Attributes:
         id: the session's id.
         state: where the conversation stands: before the first prompt the given one, later that of the last run's end.
+        interrupted: where the log of a run stands that has to go on first, None if there is none.
         undelivered: commands of the last run that no model has seen.
         result: the last result object, None before the first.
     """
@@ -45,8 +51,57 @@ class Session:
         self.state = state if state is not None else initial(agent.config)
         self.undelivered: tuple[CommandQueued, ...] = ()
         self.result: Mapping[str, Any] | None = None
+        self.interrupted: Standing | None = None
         self._active: Submission | None = None
         self._warned = False
+        self._news: tuple[str, ...] = ()
+        self._parent: Callable[[Path], Parent | None] | None = None
+
+    @classmethod
+    def resume(cls, agent: Agent, log: str | os.PathLike[str]) -> Session:
+        """Take up a conversation where its log stands.
+
+        A run that ended is gone on from by the next prompt, in a log that names this one as its parent. One that was
+        interrupted is ``interrupted``, and has to go on first: see :meth:`go_on`.
+
+        Args:
+            agent: what runs it.
+            log: the log of its newest run.
+
+        Raises:
+            LogError: if the log cannot be gone on with.
+            OSError: if it cannot be read.
+        """
+        from ..log.journal import parent_link
+        from ..log.resume import stand
+
+        standing = stand(log)
+        session = cls(agent, session_id=standing.header.session, state=standing.state)
+        if standing.torn:
+            session._news = (f"the last record of {standing.path} was torn; its effects were never performed",)
+        if standing.begun and not standing.finished:
+            session.interrupted = standing
+        else:
+            end = (standing.seq, standing.chain)
+            session._parent = lambda child: parent_link(standing.path, child, end, standing.behind)
+        return session
+
+    def go_on(self, *, on_command: Callable[[str, CommandStatus], None] | None = None, **options: Any) -> Submission:
+        """Let the interrupted run go on to its end, like a submission whose prompt was given before.
+
+        Args:
+            on_command: told of (command id, status) when a queued command moves on.
+            options: further arguments of :meth:`Agent.resume`.
+
+        Raises:
+            RunBusy: the session works on a prompt.
+            RunEnded: there is no interrupted run.
+        """
+        if self._active is not None:
+            raise RunBusy("the session works on a prompt")
+        if self.interrupted is None:
+            raise RunEnded("no run of this session was interrupted")
+        return Submission(self, None, {"on_command": on_command, **options})
 
     @property
     def usage(self) -> tuple[ModelUsage, ...]:
@@ -82,6 +137,8 @@ class Session:
         """
         if self._active is not None:
             raise RunBusy("the session works on a prompt; queue the message in that run, or submit it there")
+        if self.interrupted is not None:
+            raise RunBusy("the last run was interrupted; let it go on to its end first: session.go_on()")
         prompt_blocks(prompt)
         return Submission(self, prompt, {"token_budget": token_budget, "log": log, "on_command": on_command, **options})
 
@@ -113,7 +170,8 @@ class Session:
     def _unsaid_warnings(self) -> tuple[str, ...]:
         """Give the agent's warnings once in a session."""
         said, self._warned = self._warned, True
-        return () if said else self.agent.warnings
+        news, self._news = self._news, ()
+        return news if said else (*self.agent.warnings, *news)
 
     def _begin(self, submission: Submission) -> LoopState:
         if self._active is not None:
@@ -123,9 +181,14 @@ class Session:
 
     def _end(self, run: Run) -> None:
         self._active = None
-        if run.begun:
-            self.state = settled_state(run)
-            self.undelivered = run.undelivered
+        if not run.begun:
+            return
+        self.state = settled_state(run)
+        self.undelivered = run.undelivered
+        self.interrupted = None
+        # A state that was settled in memory does not follow from the log, so the next log holds its own.
+        follows = self.state is run.state
+        self._parent = getattr(run.recorder, "as_parent", None) if follows else None
 
 
 def _denial(denial: Any) -> Mapping[str, Any]:
@@ -163,13 +226,15 @@ def settled_state(run: Run) -> LoopState:
 
 
 class Submission:
-    """One submitted prompt: an async context manager that is iterated over, like a :class:`Run`.
+    """One submitted prompt, or an interrupted run that goes on.
+
+    An async context manager that is iterated over, like a :class:`Run`.
 
     Attributes:
         value: the result object, None before the end.
     """
 
-    def __init__(self, session: Session, prompt: Prompt, options: Mapping[str, Any]) -> None:
+    def __init__(self, session: Session, prompt: Prompt | None, options: Mapping[str, Any]) -> None:
         self.session = session
         self.value: Mapping[str, Any] | None = None
         self._prompt = prompt
@@ -197,17 +262,25 @@ class Submission:
         session = self.session
         state = session._begin(self)
         try:
-            options = {**self._options, "session_id": session.id}
-            run_id = options.setdefault("run_id", new_id())
-            path = options.get("log") or session.agent.log_path(session.id, run_id)
-            self._log = None if path is None else os.path.abspath(path)
-            self._query = Query(session.agent.run(self._prompt, state=state, **options))
+            self._query = Query(self._make_run(state))
             self._denied_before = len(session.denials)
             await self._query.__aenter__()
         except BaseException:
             session._active = None
             raise
         return self
+
+    def _make_run(self, state: LoopState) -> Run:
+        session = self.session
+        if self._prompt is None:
+            assert session.interrupted is not None
+            self._log = str(session.interrupted.path)
+            return session.agent.resume(session.interrupted, **self._options)
+        options = {**self._options, "session_id": session.id}
+        run_id = options.setdefault("run_id", new_id())
+        path = options.get("log") or session.agent.log_path(session.id, run_id)
+        self._log = None if path is None else os.path.abspath(path)
+        return session.agent.run(self._prompt, state=state, parent=session._parent, **options)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
