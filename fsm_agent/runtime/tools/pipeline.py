@@ -63,6 +63,7 @@ class ToolBox:
         denials: calls that were denied, in order.
         decisions: what was decided on each call by its id, the last few hundred.
         warnings: failures of hooks that decided nothing.
+        env: environment of child processes, without secrets.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class ToolBox:
         self._hooks = hooks
         self._asker = asker
         self._asking = anyio.Lock()
-        self._env = dict(env or {})
+        self.env = dict(env or {})
         self._bounds = Bounds(results_folder)
         self._on_warning = on_warning
 
@@ -131,7 +132,7 @@ class ToolBox:
             policy=policy,
             hooks=hooks,
             asker=self._asker,
-            env=self._env,
+            env=self.env,
             on_warning=self._on_warning,
         )
         box._asking, box._bounds, box.denials = self._asking, self._bounds, self.denials
@@ -187,7 +188,7 @@ class ToolBox:
             workspace=self.policy.workspace,
             files=self.files,
             tool_use_id=effect.tool_use_id,
-            env=self._env,
+            env=self.env,
             progress=ports.progress,
             results=self.results,
             readable=self.policy.readable,
