@@ -150,9 +150,9 @@ def attempts_used_up(control: Control, event: Event, config: LoopConfig) -> bool
 
 
 def refused_access(control: Control, event: Event, config: LoopConfig) -> bool:
-    """Fe: key or rights."""
+    """Fe: key, rights or credit."""
     fault = control.call.fault
-    return fault is not None and fault.kind is ErrorKind.AUTH
+    return fault is not None and fault.kind in (ErrorKind.AUTH, ErrorKind.BILLING)
 
 
 def engine_failed(control: Control, event: Event, config: LoopConfig) -> bool:

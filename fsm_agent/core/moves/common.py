@@ -119,7 +119,8 @@ def discard(state: LoopState) -> tuple[LoopState, tuple[Effect, ...]]:
         effects.append(Emit(output=Tombstone(ids=data.iteration.emitted)))
     if control.call.id:
         effects.append(Emit(output=CallEnd(call=control.call.id, ending=Ending.DISCARDED)))
-    call = evolve(control.call, streaming=False, usable=False, unresolved=False)
+    # Without its id the call is decided: whatever ends the run later says nothing of it again.
+    call = evolve(control.call, id="", streaming=False, usable=False, unresolved=False)
     iteration = evolve(data.iteration, blocks=(), calls=(), emitted=(), unclosed=(), reply=None)
     return (
         LoopState(
