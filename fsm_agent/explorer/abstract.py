@@ -19,7 +19,9 @@ from ..core.control import Budget, CallState, Control, ToolCall
 from ..core.effects import EffectKind
 from ..core.failures import ErrorKind
 from ..core.guards.budget import CONTINUATIONS_BEFORE_STOP, MIN_DELTA
+from ..core.memo import by_identity
 from ..core.messages import REAL_REQUESTS, UNSENT_KINDS, Message, MessageKind
+from ..core.models import Thresholds
 from ..core.phases import TERMINAL_SET, Cause, CompactKind, ContinueReason, Phase
 from ..core.state import Data, LoopState
 
@@ -50,6 +52,12 @@ _PASS_PHASES = frozenset(
 """Phases in which the facts of the pass in hand may still decide; the others lead to a new pass."""
 
 
+@by_identity
+def _limits(config: LoopConfig) -> dict[str, Thresholds]:
+    """Remember the thresholds of each model; they are asked for at every edge."""
+    return {}
+
+
 def step_of(tokens: int) -> int:
     """Give the step of a token count."""
     return (tokens + SLACK) // QUANTUM
@@ -57,7 +65,10 @@ def step_of(tokens: int) -> int:
 
 def level(tokens: int, config: LoopConfig, model: str) -> int:
     """Give the level of a token count: how many thresholds it has reached (stage, commit, auto, blocking)."""
-    limits = thresholds(config, model)
+    known = _limits(config)
+    limits = known.get(model)
+    if limits is None:
+        limits = known[model] = thresholds(config, model)
     return (
         (tokens >= limits.stage_at)
         + (tokens >= limits.commit_at)

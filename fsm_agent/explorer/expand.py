@@ -8,12 +8,12 @@ from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.phases import TERMINAL_SET
 from ..core.state import LoopState, Step
+from ..core.step import LOOKUP, Lookup, step
 from ..laws import Edge, Law, Over
 from ..laws.law import ROWS
 from .abstract import key_of
 from .bounds import Bounds
 from .environment import Environment, start
-from .partition import Watch
 
 SAMPLE = 16
 """One state or edge in so many is judged by costly laws; one value in so many is compared with another state of it."""
@@ -60,11 +60,18 @@ class Expansion:
 class Worker:
     """Holds the concrete states of a part of the frontier, and expands them."""
 
-    def __init__(self, config: LoopConfig, bounds: Bounds, laws: tuple[Law, ...], begin: LoopState | None = None) -> None:
+    def __init__(
+        self,
+        config: LoopConfig,
+        bounds: Bounds,
+        laws: tuple[Law, ...],
+        begin: LoopState | None = None,
+        lookup: Lookup = LOOKUP,
+    ) -> None:
         self.config = config
         self.bounds = bounds
         self.environment = Environment(config, bounds)
-        self.watch = Watch(config)
+        self.lookup = lookup
         self._begin = begin
         self._over_states = tuple(law for law in laws if law.over is Over.STATE)
         edges = [law for law in laws if law.over is Over.EDGE]
@@ -114,7 +121,7 @@ class Worker:
             What came of it. The concrete successors stay with the worker until :meth:`settle`.
         """
         state = self.frontier[number]
-        config, watch = self.config, self.watch
+        config, lookup = self.config, self.lookup
         made = Expansion(0, [], {}, {}, {}, longest=state.control.guards.model_calls)
         self._judge_state(state, number, made)
         twin = self._twins.pop(self.key(state), None) if self._twins else None
@@ -123,7 +130,7 @@ class Worker:
         concrete: list[LoopState | None] = []
         offers = self.environment.offers(state)
         for ordinal, (name, event) in enumerate(offers):
-            taken = watch.step(state, event)
+            taken = step(state, event, config, lookup)
             if taken.state is state and not taken.effects:
                 self._judge_quiet(state, event, taken, ordinal, made)
                 if twin is not None:
@@ -200,9 +207,6 @@ class Worker:
                     made.faults.append(Found(law.name, law.group, words, ordinal))
 
     def _judge_edge(self, state: LoopState, event: Event, taken: Step, number: int, ordinal: int, made: Expansion) -> None:
-        words = self.watch.fault
-        if words:
-            made.faults.append(Found("guards_are_a_partition", "I4", words, ordinal))
         edge = Edge(state, event, taken, self.config)
         for law in self._over_edges:
             words = law.check(edge)
@@ -223,7 +227,7 @@ class Worker:
             made.faults.append(Found("step_respects_abstract", "abstraction", f"offers differ: {sorted(different)}", -1))
             return
         for ordinal, ((name, event), (_, expected, key)) in enumerate(zip(offers, results, strict=True)):
-            taken = self.watch.step(twin, event)
+            taken = step(twin, event, self.config, self.lookup)
             quiet = taken.state is twin and not taken.effects
             got = None if quiet else self.key(taken.state)
             if taken.taken != expected.taken or got != key:
@@ -231,18 +235,13 @@ class Worker:
                 made.faults.append(Found("step_respects_abstract", "abstraction", words, ordinal))
                 return
 
-    def name_at(self, ordinals: tuple[int, ...], ordinal: int) -> str:
-        """Give the name of an event offered at the end of a path of ordinals."""
-        state = self.walk(ordinals)[-1][1].state if ordinals else self.begin()[1]
-        return self.environment.offers(state)[ordinal][0]
-
     def walk(self, ordinals: tuple[int, ...]) -> list[tuple[Event, Step, str]]:
         """Take a path again from the first state: (event, step, name of the abstract event) each."""
         _, state = self.begin()
         found: list[tuple[Event, Step, str]] = []
         for ordinal in ordinals:
             name, event = self.environment.offers(state)[ordinal]
-            taken = self.watch.step(state, event)
+            taken = step(state, event, self.config, self.lookup)
             found.append((event, taken, name))
             state = taken.state
         return found

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from attrs import field, frozen
 
 from ..core.config import LoopConfig
-from ..core.phases import TERMINAL_SET, TerminalReason
+from ..core.phases import TerminalReason
 from ..core.rows import TABLE
 from ..core.state import LoopState
+from ..core.step import LOOKUP, Lookup
 from ..laws import LAWS, Law
 from .bounds import Bounds
 from .expand import Expansion, Found, Worker
@@ -60,12 +61,14 @@ class Violation:
         group: its number in spec 04.
         words: what is wrong.
         path: abstract events that lead there, the last one breaks the law.
+        ordinals: the same path, by the place of each event among those offered.
     """
 
     law: str
     group: str
     words: str
     path: tuple[str, ...]
+    ordinals: tuple[int, ...] = ()
 
 
 @frozen
@@ -88,6 +91,7 @@ class Explored:
         complete: the whole space within the bounds was visited.
         seconds: wall time.
         graph: predecessors and successors, for paths.
+        start: the state to begin with, if it was given.
     """
 
     config: LoopConfig
@@ -105,6 +109,7 @@ class Explored:
     complete: bool
     seconds: float
     graph: Graph = field(repr=False)
+    start: LoopState | None = field(default=None, repr=False)
 
     @property
     def missed(self) -> tuple[str, ...]:
@@ -187,6 +192,7 @@ def explore(
     progress: Progress | None = None,
     *,
     start: LoopState | None = None,
+    lookup: Lookup = LOOKUP,
 ) -> Explored:
     """Visit the whole abstract space of a configuration within bounds, and judge every law on it.
 
@@ -197,6 +203,7 @@ def explore(
         jobs: processes that share the frontier. More than one needs ``fork``.
         progress: told how far the search is, after each level.
         start: the state to begin with; by default that of a session with ``bounds.old_rounds``.
+        lookup: the table; another one than the declared is for tests of the table.
 
     Returns:
         Counts, coverage and violations. A violated law has the shortest path that breaks it.
@@ -204,7 +211,7 @@ def explore(
     bounds = bounds if bounds is not None else Bounds()
     began = time.monotonic()
     search = Search(config, bounds)
-    worker = Worker(config, bounds, tuple(laws), start)
+    worker = Worker(config, bounds, tuple(laws), start, lookup)
     key, first = worker.begin()
     search.add(key, -1, -1, terminal=False)
     worker.keep(0, first)
@@ -223,10 +230,10 @@ def explore(
                 progress(Pace(len(search.numbers), search.pairs, depth, team.waiting(), time.monotonic() - began))
     finally:
         team.close()
-    faults = [_violation(search, worker, number, found) for number, _, found in search.faults.values()]
+    faults = [_at(search, worker, found, number) for number, _, found in search.faults.values()]
     if complete:
         faults += [
-            Violation(law, "liveness", words, search.graph.path(number, worker))
+            _at(search, worker, Found(law, "liveness", words, -1), number)
             for law, number, words in liveness(search.graph)
         ]
     faults.sort(key=lambda fault: (len(fault.path), fault.law))
@@ -246,16 +253,13 @@ def explore(
         complete=complete,
         seconds=time.monotonic() - began,
         graph=search.graph,
+        start=start,
     )
 
 
-def _violation(search: Search, worker: Worker, number: int, found: Found) -> Violation:
-    path = search.graph.path(number, worker)
+def _at(search: Search, worker: Worker, found: Found, number: int) -> Violation:
+    ordinals = search.graph.ordinals_to(number)
     if found.ordinal >= 0:
-        path = (*path, worker.name_at(search.graph.ordinals_to(number), found.ordinal))
-    return Violation(found.law, found.group, found.words, path)
-
-
-def is_terminal(state: LoopState) -> bool:
-    """Tell whether a run is over in this state."""
-    return state.control.phase in TERMINAL_SET
+        ordinals = (*ordinals, found.ordinal)
+    path = tuple(name for _, _, name in worker.walk(ordinals))
+    return Violation(found.law, found.group, found.words, path, ordinals)

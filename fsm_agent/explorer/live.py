@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING
 
 from attrs import Factory, define
-
-if TYPE_CHECKING:
-    from .expand import Worker
 
 
 @define
@@ -40,9 +36,9 @@ class Graph:
             number = self.parents[number]
         return tuple(reversed(found))
 
-    def path(self, number: int, worker: Worker) -> tuple[str, ...]:
-        """Give the shortest path to a state, as names of abstract events."""
-        return tuple(name for _, _, name in worker.walk(self.ordinals_to(number)))
+    def depth_of(self, number: int) -> int:
+        """Give the length of the shortest path to a state."""
+        return len(self.ordinals_to(number))
 
 
 def liveness(graph: Graph) -> list[tuple[str, int, str]]:

@@ -1,9 +1,22 @@
-"""The laws of the loop, each a named function (spec 04, I1 to I17)."""
+"""The laws of the loop, each a named function (spec 04, I1 to I17).
+
+A law judges a state, an edge or a whole run; it says what is wrong, or nothing. ``LAWS`` are those that every reducer
+state and step must keep; users add their own with :func:`state_law` and :func:`edge_law`. I14 and I15 are about the log
+and its replay, and are judged there.
+"""
 
 from __future__ import annotations
 
+from . import aborts, calls, commands, counters, flights, replies, requests, table, values
 from .law import Edge, Law, Over, edge_law, run_law, state_law
+from .runs import judge_run
 
-LAWS: tuple[Law, ...] = ()
+LAWS: tuple[Law, ...] = tuple(
+    law
+    for module in (table, flights, aborts, replies, calls, counters, commands, requests, values)
+    for law in vars(module).values()
+    if isinstance(law, Law)
+)
+"""All laws over states and edges, in the order of their modules."""
 
-__all__ = ["LAWS", "Edge", "Law", "Over", "edge_law", "run_law", "state_law"]
+__all__ = ["LAWS", "Edge", "Law", "Over", "edge_law", "judge_run", "run_law", "state_law"]

@@ -1,0 +1,113 @@
+"""A counterexample as a test that is ready to be pasted, and an exploration in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import attrs
+
+from ..core.config import LoopConfig
+from ..core.events import Event
+from ..core.state import LoopState, initial
+from ..laws import Law
+from .explore import Explored, Violation
+from .expand import Worker
+
+
+class Source:
+    """Writes values as Python source, and remembers what has to be imported for it."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+
+    def of(self, value: Any) -> str:
+        """Write one value; fields that have their default are left out."""
+        if isinstance(value, Enum):
+            self.add(type(value))
+            return f"{type(value).__name__}.{value.name}"
+        if isinstance(value, tuple):
+            inner = ", ".join(self.of(item) for item in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        if attrs.has(type(value)):
+            self.add(type(value))
+            parts = []
+            for item in attrs.fields(type(value)):
+                held = getattr(value, item.name)
+                if item.default is attrs.NOTHING or held != item.default:
+                    parts.append(f"{item.name}={self.of(held)}")
+            return f"{type(value).__name__}({', '.join(parts)})"
+        return repr(value)
+
+    def add(self, kind: type, name: str = "") -> None:
+        """Remember an import."""
+        self.need(kind.__module__, name or kind.__name__)
+
+    def need(self, module: str, name: str) -> None:
+        """Remember an import by name."""
+        self._names.setdefault(module, set()).add(name)
+
+    def imports(self) -> str:
+        """Write the imports, sorted."""
+        return "\n".join(f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self._names.items()))
+
+
+def as_test(name: str, words: str, config: LoopConfig, start: LoopState, events: Iterable[Event], law: Law | None) -> str:
+    """Write a run as a pytest test that fails as long as a law is broken at its end.
+
+    Args:
+        name: of the test, an identifier.
+        words: what is wrong.
+        config: the configuration.
+        start: the state that it begins with; one that :func:`initial` gives for a history.
+        events: the events, the last of which breaks the law.
+        law: the broken law; None for a test that only takes the path.
+
+    Returns:
+        Source of a module with one test.
+    """
+    source = Source()
+    source.need("fsm_agent.core.state", "initial")
+    source.need("fsm_agent.laws.runs", "edges_of")
+    lines = [f"    config = {source.of(config)}"]
+    begin = "initial(config)"
+    if start != initial(config):
+        begin = f"initial(config, {source.of(start.data.messages)})"
+    lines.append("    events = [")
+    lines.extend(f"        {source.of(event)}," for event in events)
+    lines.append("    ]")
+    lines.append(f"    edges = edges_of({begin}, events, config)")
+    if law is not None:
+        source.need("fsm_agent.laws", "LAWS")
+        source.need("fsm_agent.laws", "judge_run")
+        lines.append(f'    law = [law for law in LAWS if law.name == "{law.name}"]')
+        lines.append("    assert judge_run(edges, config, law) == []")
+    else:
+        lines.append("    assert all(edge.made.rejected is None for edge in edges)")
+    quoted = words.replace("\\", "\\\\").replace('"""', "'''").replace("\n", " ")
+    head = f'def test_{name}() -> None:\n    """{quoted}"""'
+    return f"{source.imports()}\n\n\n{head}\n" + "\n".join(lines) + "\n"
+
+
+def counterexample(explored: Explored, violation: Violation, laws: Iterable[Law]) -> str:
+    """Write a violation as a test that is ready to be pasted."""
+    worker = Worker(explored.config, explored.bounds, (), explored.start)
+    steps = worker.walk(violation.ordinals)
+    law = next((law for law in laws if law.name == violation.law), None)
+    events = [event for event, _, _ in steps]
+    return as_test(violation.law, violation.words, explored.config, worker.begin()[1], events, law)
+
+
+def summary(name: str, explored: Explored) -> str:
+    """Say in a few lines what an exploration found."""
+    rate = explored.pairs / explored.seconds if explored.seconds else 0
+    lines = [
+        f"{name}: {explored.states:,} states, {explored.pairs:,} pairs, depth {explored.depth}, "
+        f"{len(explored.rows)} of {len(explored.rows) + len(explored.missed)} rows, {rate:,.0f} pairs/s"
+        + ("" if explored.complete else ", not complete")
+    ]
+    for violation in explored.violations:
+        lines.append(f"  {violation.group} {violation.law}: {violation.words}")
+        lines.extend(f"    {event}" for event in violation.path)
+    return "\n".join(lines)
