@@ -18,7 +18,7 @@ from .format import Gap, Header, Record
 from .reader import LogFile, Tail, read_log
 from .snapshots import unpack
 
-__all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "replay"]
+__all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "next_state", "records_before", "replay"]
 
 Reducer = Callable[[LoopState, Event, LoopConfig], Step]
 Each = Callable[[Record, Step], None]
@@ -247,6 +247,12 @@ def next_state(state: LoopState, config: LoopConfig) -> LoopState:
     from ..core.step import next_run
 
     return next_run(state, config)
+
+
+def records_before(header: Header) -> int:
+    """Count the records of its parents that are folded to begin a log."""
+    own = header.state is not None or bool(header.snapshot)
+    return 0 if own or header.parent is None else header.parent.behind
 
 
 def _stored(log: LogFile, record: Record) -> LoopState | None:

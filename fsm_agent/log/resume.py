@@ -17,7 +17,7 @@ from .files import SyncPolicy, set_aside
 from .format import Header, Record, stated_chain
 from .journal import Journal
 from .lock import acquire
-from .replay import Reducer, Skipped, replay
+from .replay import Reducer, Skipped, records_before, replay
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
@@ -77,17 +77,12 @@ class Standing:
     @property
     def behind(self) -> int:
         """Records that are folded to get there, those of the parents included."""
-        return _base(self.header) + self.seq
+        return records_before(self.header) + self.seq
 
 
 def _number(effect_id: str) -> int:
     number = effect_id.rpartition("-")[2]
     return int(number) if number.isdigit() else 0
-
-
-def _base(header: Header) -> int:
-    linked = header.state is None and not header.snapshot
-    return header.parent.behind if linked and header.parent is not None else 0
 
 
 def stand(path: str | os.PathLike[str], *, reducer: Reducer | None = None, check_table: bool = True) -> Standing:
@@ -205,7 +200,7 @@ def reopen(
         chain=standing.line_chain,
         last=(standing.seq, standing.chain),
         size=standing.whole,
-        base=_base(standing.header),
+        base=records_before(standing.header),
     )
 
 
