@@ -71,6 +71,7 @@ class ContextConfig:
     stage_percent: int = 70
     commit_percent: int = 85
     attachment_tokens: int = 50_000
+    api_compaction: bool = True
 
 
 @frozen

@@ -79,6 +79,7 @@ class Compact:
         target: tokens that the result should not exceed.
         over_tokens: tokens by which the API said the prompt was over, 0 if unknown.
         instructions: the user's words, if any.
+        prefix: the request for the API's own compaction of all that stands before the tail, None where there is none.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Compact:
     target: int
     over_tokens: int = 0
     instructions: str = ""
+    prefix: Request | None = None
 
 
 @frozen

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from attrs import frozen
 
 from ..blocks import Block, text_block
@@ -14,13 +12,13 @@ from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..phases import CompactKind
 from . import media
 from .after_boundary import boundary_message
+from .api_block import SUMMARY_INTRO, own_block, summary_text, tail_of_block
 from .report import LayerReport
 from .rounds import idle, newest_request, tail_start
 from .store import ContextState, Sent, Tally
 from .usage import static_tokens, user_context_tokens
 
 LAYER = "compact"
-_INTRO = "[Summary of the conversation so far. What it calls done is done.]"
 _TAIL_SHARE = (3, 4)
 """Part of the auto-compact threshold that fixed parts and protected tail may fill before fewer rounds are protected."""
 
@@ -33,11 +31,13 @@ class Plan:
         messages: to be summarised, oldest first; empty if nothing can be.
         tail: protected: the newest real user request, word for word, and the last rounds.
         replacing: tokens of ``messages``.
+        start: index in the view from which on it is kept as it stands.
     """
 
     messages: tuple[Message, ...]
     tail: tuple[Message, ...]
     replacing: int
+    start: int = 0
 
 
 @frozen
@@ -50,6 +50,7 @@ class Compacted:
         after: estimate of those of the new one.
         report: what was replaced, what fills the new view, and what was left out.
         dropped: names of re-attached files that were left out.
+        verbatim: the tail stands as it stood behind what the API's own block stands for, so its thinking is still good.
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +58,7 @@ class Compacted:
     after: int
     report: LayerReport
     dropped: tuple[str, ...] = ()
+    verbatim: bool = False
 
 
 def _split(view: tuple[Message, ...], rounds: int) -> Plan:
@@ -69,7 +71,7 @@ def _split(view: tuple[Message, ...], rounds: int) -> Plan:
         item for index, item in enumerate(view[:start]) if index != newest and item.kind not in UNSENT_KINDS and item.blocks
     )
     tail = tuple(item for item in tail if item.kind is not MessageKind.BOUNDARY)
-    return Plan(messages=head, tail=tail, replacing=sum(item.tokens for item in head))
+    return Plan(messages=head, tail=tail, replacing=sum(item.tokens for item in head), start=start)
 
 
 def plan(view: tuple[Message, ...], config: LoopConfig, model: str = "") -> Plan:
@@ -121,8 +123,7 @@ def _usable(block: Block) -> bool:
     if block.type == "text":
         return not block.blank
     if block.type == "compaction":
-        content = json.loads(block.json).get("content")
-        return bool(content.strip()) if isinstance(content, str) else bool(content)
+        return summary_text(block) != ""
     return False
 
 
@@ -206,6 +207,10 @@ def apply(
     made = plan(view, config, model)
     before = sum(item.tokens for item in view)
     tail = made.tail
+    # At rest the request is done, and saying it again behind the last reply would begin it anew.
+    verbatim = own_block(event.summary) is not None and not strip_media and not idle(view)
+    if verbatim:
+        tail = tail_of_block(view, made.start, config, run_prefix)
     if strip_media:
         tail, _ = media.strip_media(tail, media_path, sent)
     summary = _summary_message(event, run_prefix)
@@ -224,7 +229,9 @@ def apply(
     mark = boundary_message(f"{run_prefix}/boundary", "compact", kind.value, before, after, detail)
     ids = tuple(item.id for item in made.messages)
     report = LayerReport(LAYER, freed=before - after, ids=ids, cut=True, detail=f"{kind.value}: {detail}")
-    return Compacted((mark, *summary, *tail, *attached), before=before, after=after, report=report, dropped=dropped)
+    return Compacted(
+        (mark, *summary, *tail, *attached), before=before, after=after, report=report, dropped=dropped, verbatim=verbatim
+    )
 
 
 def _attribution(
@@ -247,10 +254,12 @@ def _summary_message(event: CompactionFinished, run_prefix: str) -> tuple[Messag
     if own:
         # The API's own block is the reply of a compaction request: it goes back first, as it came.
         return (message(f"{run_prefix}/summary", "assistant", MessageKind.SUMMARY, own[:1]),)
-    return (message(f"{run_prefix}/summary", "user", MessageKind.SUMMARY, (text_block(_INTRO), *usable)),)
+    return (message(f"{run_prefix}/summary", "user", MessageKind.SUMMARY, (text_block(SUMMARY_INTRO), *usable)),)
 
 
-def after_compaction(context: ContextState, config: LoopConfig, model: str, after: int = 0) -> ContextState:
+def after_compaction(
+    context: ContextState, config: LoopConfig, model: str, after: int = 0, *, verbatim: bool = False
+) -> ContextState:
     """Bring the memory of the layers in line with a compaction.
 
     Args:
@@ -258,6 +267,7 @@ def after_compaction(context: ContextState, config: LoopConfig, model: str, afte
         config: settings.
         model: the model in use.
         after: tokens of the new view, counted as processed only once for the API's task budget.
+        verbatim: the thinking in the tail still fits what stands before it.
 
     Returns:
         The context without base, spans, sent messages and counts. Decisions of the result budget stay. On a model that
@@ -277,7 +287,7 @@ def after_compaction(context: ContextState, config: LoopConfig, model: str, afte
         sent=Sent(),
         tally=Tally(),
         deferred=0,
-        drop_thinking=context.drop_thinking or config.info(model).binds_thinking,
+        drop_thinking=context.drop_thinking or (config.info(model).binds_thinking and not verbatim),
         task_remaining=remaining,
         task_start=after,
     )

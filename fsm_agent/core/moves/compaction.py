@@ -62,7 +62,7 @@ def _use(state: LoopState, event: Event, config: LoopConfig, *, progress: bool) 
         tracking = AutoCompactTracking(compacted=True, failures=counted.failures, opened_at=counted.opened_at)
     if kind is CompactKind.MANUAL:
         tracking = AutoCompactTracking(compacted=True)
-    context = after_compaction(data.context, config, model, done.after)
+    context = after_compaction(data.context, config, model, done.after, verbatim=done.verbatim)
     next_facts = evolve(control.context, tracking=tracking, compacted_in_pass=True)
     iteration = Iteration(view=done.messages, reports=(*data.iteration.reports, done.report))
     return (
@@ -128,7 +128,7 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
     model, view, sent = control.tool_use_context.model, data.iteration.view, data.context.sent
     if facts.replacing == 0:
         messages, stripped = strip_media(view, path, sent)
-        after, report = facts.tokens, stripped or LayerReport(MEDIA)
+        after, report, verbatim = facts.tokens, stripped or LayerReport(MEDIA), False
     else:
         done = apply(
             view,
@@ -141,8 +141,8 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
             media_path=path,
             sent=sent,
         )
-        messages, after, report = done.messages, done.after, done.report
-    context = after_compaction(data.context, config, model, after)
+        messages, after, report, verbatim = done.messages, done.after, done.report, done.verbatim
+    context = after_compaction(data.context, config, model, after, verbatim=verbatim)
     guards = control.guards
     next_state = continued(
         LoopState(control=evolve(control, context=evolve(control.context, compacted_in_pass=True)), data=data),

@@ -10,10 +10,12 @@ from ..control import AutoCompactTracking, Call, Control, Flight, Tools, Wait
 from ..effects import CallModel, Compact, Effect, EffectKind, Emit, PrefetchKind, StageCollapse, StartPrefetch, StartTimer
 from ..events import Event, TimerFired
 from ..evolving import evolve
+from ..failures import ErrorKind
 from ..guards.context import breaker_is_open
 from ..outputs import Notice, RequestStart, Retrying
 from ..phases import CompactKind
 from ..request.build import Built, build
+from ..request.compaction import compaction_request
 from ..request.pairing import has_open_server_calls, settle_server_calls
 from ..state import Iteration, LoopState, call_ids
 from .common import Issuer, discard, without
@@ -126,15 +128,21 @@ def _compact(state: LoopState, config: LoopConfig, kind: CompactKind) -> tuple[L
     if kind is CompactKind.AUTO and tracking.opened_at and not breaker_is_open(control, config):
         tracking = AutoCompactTracking(compacted=tracking.compacted, turns_since=tracking.turns_since)
     failure = data.iteration.failure
+    model = control.tool_use_context.model
+    instructions = data.inbox.instructions if kind is CompactKind.MANUAL else ""
+    # Refused media may stand anywhere in the history: it has to be made anew, so the API's block cannot stand for it.
+    media = failure is not None and failure.kind is ErrorKind.MEDIA_TOO_LARGE
+    prefix = None if media else compaction_request(data.iteration.view, cut.start, data.context, config, model, instructions)
     effect = Compact(
         id=effect_id,
         kind=kind,
         messages=cut.messages,
         tail=cut.tail,
-        model=control.tool_use_context.model,
+        model=model,
         target=max(1, control.context.tokens // 2),
         over_tokens=failure.over_tokens if failure is not None and kind is CompactKind.REACTIVE else 0,
-        instructions=data.inbox.instructions if kind is CompactKind.MANUAL else "",
+        instructions=instructions,
+        prefix=prefix,
     )
     facts = evolve(
         control.context,

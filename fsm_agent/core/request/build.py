@@ -70,7 +70,7 @@ def build(
         head=head.json,
         messages=sent.wires,
         betas=head.betas,
-        marks=_marks(sent.wires, len(context.sent.wires)) if config.prompt_caching else (),
+        marks=marks_of(sent.wires, len(context.sent.wires)) if config.prompt_caching else (),
         estimate=estimate,
         chunks=sent.chunks,
     )
@@ -86,8 +86,16 @@ def _fault(sent: Sent, view: tuple[Message, ...], allow_prefill: bool) -> Unsend
     return None
 
 
-def _marks(wires: tuple[WireMessage, ...], before: int) -> tuple[tuple[int, int], ...]:
-    """Place cache marks: on the tail, and on the old tail where so much is new that the look-back would miss it."""
+def marks_of(wires: tuple[WireMessage, ...], before: int) -> tuple[tuple[int, int], ...]:
+    """Place cache marks: on the tail, and on the old tail where so much is new that the look-back would miss it.
+
+    Args:
+        wires: what is sent.
+        before: how many of them were sent before.
+
+    Returns:
+        (message, block) of each mark.
+    """
     tail = _mark_at(wires, len(wires) - 1)
     marks = [tail] if tail is not None else []
     if 0 < before < len(wires) and sum(wire.blocks for wire in wires[before:]) >= _SECOND_MARK:

@@ -136,11 +136,11 @@ def _tools_json(config: LoopConfig) -> str:
     return ",".join(tools)
 
 
-def _output_config(config: LoopConfig, info: ModelInfo, context: ContextState) -> str:
+def _output_config(config: LoopConfig, info: ModelInfo, context: ContextState, *, schema: bool) -> str:
     parts: list[str] = []
     if config.effort is not None and config.effort in info.efforts:
         parts.append(f'"effort":{dumps(config.effort)}')
-    if config.output_schema is not None:
+    if schema and config.output_schema is not None:
         parts.append(f'"format":{{"type":"json_schema","schema":{config.output_schema}}}')
     if config.task_budget is not None and config.task_budget >= LEAST_TASK_BUDGET:
         left = "" if context.task_remaining is None else f',"remaining":{context.task_remaining}'
@@ -164,7 +164,15 @@ def _edits(config: LoopConfig, info: ModelInfo) -> str:
     return dumps({"edits": [edit]})
 
 
-def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *, thinking: bool | None) -> Head:
+def head_of(
+    config: LoopConfig,
+    model: str,
+    context: ContextState,
+    limit: int,
+    *,
+    thinking: bool | None,
+    compaction: str | None = None,
+) -> Head:
     """Encode the parameters of a call.
 
     Args:
@@ -174,6 +182,8 @@ def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *
         limit: ``max_tokens``.
         thinking: whether the messages hold thinking, so that it must be enabled; None switches it off, since they
             cannot be sent with it.
+        compaction: the request asks for a compaction, with these wishes of the user (may be empty); None for a reply.
+            What the API does not take beside it is left out.
 
     Returns:
         A JSON object of everything but the messages, and the beta values.
@@ -192,10 +202,13 @@ def head_of(config: LoopConfig, model: str, context: ContextState, limit: int, *
         parts.append(f'"thinking":{dumps(mind)}')
         if "block_binding" in mind:
             values = tuple(dict.fromkeys((*values, BETA_BINDING)))
-    output = _output_config(config, info, context)
+    output = _output_config(config, info, context, schema=compaction is None)
     if output:
         parts.append(f'"output_config":{{{output}}}')
-    edits = _edits(config, info)
+    edits = _edits(config, info) if compaction is None else ""
     if edits:
         parts.append(f'"context_management":{edits}')
+    if compaction is not None:
+        wishes = f',"instructions":{dumps(compaction)}' if compaction.strip() else ""
+        parts.append(f'"compaction":{{"type":"summarize"{wishes}}}')
     return Head(json=("{" + ",".join(parts) + "}").encode(), betas=values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from ..blocks import Block, text_block
+from ..context.api_block import SUMMARY_INTRO, own_block, summary_text
 from ..evolving import evolve
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from .cleaning import SYSTEM_ONLY, clean_block
@@ -61,7 +62,7 @@ def normalise(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...
 
 def _once(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
     messages = tuple(item for item in messages if item.kind not in UNSENT_KINDS)
-    messages = _places_of_system(messages, rules)
+    messages = _readable(_places_of_system(messages, rules), rules)
     messages = _bubble(messages)
     messages = _drop_empty(tuple(_clean(item, rules) for item in messages))
     messages = _merge(_places_of_compactions(messages, rules))
@@ -101,6 +102,18 @@ def _places_of_system(messages: tuple[Message, ...], rules: Rules) -> tuple[Mess
 
 def _takes_system_behind(item: Message) -> bool:
     return item.role != "assistant" or (bool(item.blocks) and is_server_result(item.blocks[-1]))
+
+
+def _readable(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
+    """Say in words what the API's compaction block says, for a model that does not take it: its memory must not be lost."""
+    if any(beta.startswith("compact-") for beta in rules.betas):
+        return messages
+    shown: list[Message] = []
+    for item in messages:
+        block = own_block(item.blocks) if item.kind is MessageKind.SUMMARY and item.role == "assistant" else None
+        text = summary_text(block) if block is not None else None
+        shown.append(message(item.id, "user", item.kind, (text_block(f"{SUMMARY_INTRO}\n{text}"),)) if text else item)
+    return tuple(shown)
 
 
 def _places_of_compactions(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:

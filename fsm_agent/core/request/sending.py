@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ..config import LoopConfig
+from ..context.api_block import holds_user_context
 from ..context.store import Sent
 from ..evolving import evolve
 from ..messages import UNSENT_KINDS, Message
@@ -174,7 +175,7 @@ def _shown(new: tuple[Message, ...], rules: Rules, meta: Message | None) -> tupl
 
 def _with_context(new: tuple[Message, ...], meta: Message | None) -> tuple[Message, ...]:
     """Put the user context in front; behind the API's compaction block, which must be first."""
-    if meta is None:
+    if meta is None or any(map(holds_user_context, new)):
         return new
     for index, item in enumerate(new):
         if item.kind in UNSENT_KINDS or not item.blocks:

@@ -18,10 +18,11 @@ from fsm_agent.core.events import CompactionFinished
 from fsm_agent.core.messages import Message
 from fsm_agent.core.phases import CompactKind
 from fsm_agent.core.request.build import Built, build
+from fsm_agent.core.request.compaction import compaction_request
 from fsm_agent.core.request.head import BETA_BINDING
 from fsm_agent.server import signatures
 
-from ..histories import BINDING, MODEL, body, breaches, config, prompt, reply, results
+from ..histories import BINDING, MODEL, OTHER, body, breaches, config, prompt, reply, results
 
 
 class Run:
@@ -34,6 +35,7 @@ class Run:
         self.number = 0
         self.cuts = 0
         self.compactions = 0
+        self.verbatim = 0
 
     def prepared(self) -> Prepared:
         self.number += 1
@@ -45,6 +47,8 @@ class Run:
         return found
 
     def compact(self, found: Prepared) -> None:
+        if self.conf.info(MODEL).api_compaction and self.by_api(found):
+            return
         event = CompactionFinished(id="c", summary=(text_block("All before is done."),))
         if found.compactable and not valid(event, plan(found.view, self.conf).replacing):
             made = apply(found.view, self.conf, event, CompactKind.AUTO, f"r1/c-{self.number}")
@@ -52,6 +56,34 @@ class Run:
             self.messages = made.messages
             self.compactions += 1
             self.prepared()
+
+    def by_api(self, found: Prepared) -> bool:
+        """Compact as the API does: its block is bound to exactly what was sent for it."""
+        built = build(found.view, found.context, self.conf, MODEL)
+        assert isinstance(built, Built)
+        cut = plan(found.view, self.conf, MODEL)
+        asked = compaction_request(found.view, cut.start, built.context, self.conf, MODEL)
+        if not found.compactable or asked is None:
+            return False
+        assert breaches(asked, self.conf) == ()
+        value = body(asked)
+        block = {"type": "compaction", "content": "All before is done."}
+        seal = signatures.sign(
+            signatures.compaction_content(block),
+            MODEL,
+            signatures.system_digest(value["system"]),
+            signatures.chain_of(value["messages"]),
+        )
+        event = CompactionFinished(id="c", summary=(read_block({**block, "signature": seal}),), stop_reason="compaction")
+        if valid(event, cut.replacing):
+            return False
+        made = apply(found.view, self.conf, event, CompactKind.AUTO, f"r1/c-{self.number}", model=MODEL)
+        self.context = after_compaction(built.context, self.conf, MODEL, made.after, verbatim=made.verbatim)
+        self.messages = made.messages
+        self.verbatim += made.verbatim
+        self.compactions += 1
+        self.prepared()
+        return True
 
     def turn(self, size: int, drained: bool) -> Built:
         found = self.prepared()
@@ -123,3 +155,56 @@ def test_a_long_run_stays_below_the_limit(layers: ContextConfig) -> None:
         assert breaches(built.request, run.conf) == ()
         assert built.request.estimate < thresholds(run.conf, MODEL).blocking_limit
     assert run.cuts + run.compactions > 3
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([100, 300, 600]), st.booleans()), min_size=8, max_size=24),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_thinking_behind_the_own_block_of_the_api_stays(turns: list[tuple[int, bool]], keep: int, asks: bool) -> None:
+    """With the API's compaction the tail's thinking is kept and still fits; the newest request survives word for word.
+
+    No request asks the API to drop anything, since nothing is cut by anyone else.
+    """
+    info = evolve(BINDING, api_compaction=True)
+    run = Run(config(info=info, context=ContextConfig(context_window=9_000, keep_rounds=keep)))
+    for number, (size, speaks) in enumerate(turns):
+        if asks and speaks:
+            run.messages += (prompt(f"q{number}", f"Wish {number}."),)
+        thoughts = sum(block.is_thinking for item in run.messages for block in item.blocks)
+        built = run.turn(size, False)
+        assert breaches(built.request, run.conf) == ()
+        assert b"block_binding" not in built.request.head
+        newest = next(item for item in reversed(run.messages) if item.kind.value == "prompt")
+        assert newest.blocks[-1].json.encode() in b"".join(wire.body for wire in built.request.messages)
+        kept = sum(
+            body_block["type"] == "thinking" for item in body(built.request)["messages"] for body_block in item["content"]
+        )
+        assert kept == thoughts or run.verbatim
+
+
+def test_a_long_run_on_the_own_block_of_the_api() -> None:
+    """Forty rounds with the API's compaction stay below the hard limit, and every reply that is sent has its thinking."""
+    run = Run(config(info=evolve(BINDING, api_compaction=True), context=ContextConfig(context_window=9_000)))
+    for _ in range(40):
+        built = run.turn(300, False)
+        assert breaches(built.request, run.conf) == ()
+        for item in body(built.request)["messages"]:
+            if item["role"] == "assistant" and item["content"][0]["type"] != "compaction":
+                assert item["content"][0]["type"] == "thinking"
+    assert run.verbatim > 3
+
+
+def test_another_model_reads_the_block_in_words() -> None:
+    """A model without the API's compaction gets the summary as text: a switch of models loses no memory."""
+    run = Run(config(info=evolve(BINDING, api_compaction=True), context=ContextConfig(context_window=9_000)))
+    while not run.verbatim:
+        run.turn(300, False)
+    plain = config(info=BINDING, context=ContextConfig(context_window=9_000))
+    found = prepare(run.messages, run.context, plain, OTHER, "r1/z")
+    built = build(found.view, found.context, plain, OTHER)
+    assert isinstance(built, Built)
+    assert breaches(built.request, plain) == ()
+    assert b"All before is done." in built.request.messages[0].body

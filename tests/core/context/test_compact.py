@@ -174,7 +174,7 @@ def test_files_that_do_not_fit_are_left_out_and_named() -> None:
 
 
 def test_the_api_own_block_goes_first_as_an_assistant_message() -> None:
-    """A compaction block stays what it is; the next request begins with it and is valid; the user context follows."""
+    """A compaction block comes first as it is, then the untouched tail, then user context and newest request again."""
     info = ModelInfo(name=MODEL, api_compaction=True)
     conf = config(info=info)
     view = conversation(6, "word " * 200)
@@ -187,7 +187,13 @@ def test_the_api_own_block_goes_first_as_an_assistant_message() -> None:
     first = json.loads(built.request.messages[0].body)
     assert first["role"] == "assistant"
     assert first["content"] == [json.loads(block.json)]
-    assert b"Project rules" in built.request.messages[1].body
+    sent = [wire.body for wire in built.request.messages]
+    before = build(view, ContextState(), conf, MODEL)
+    assert isinstance(before, Built)
+    assert sent[1:4] == [wire.body for wire in before.request.messages[-4:-1]]
+    assert b"Project rules" in sent[-1]
+    assert json.loads(sent[-1])["content"][-1]["text"] == "Do it."
+    assert made.verbatim
     assert [breach.rule for breach in breaches(built.request, conf)] == []
 
 
