@@ -78,8 +78,12 @@ def step(state: LoopState, event: Event, config: LoopConfig, lookup: Lookup = LO
         if isinstance(cell, Reject):
             return _refused(state, kind, cell.because)
         return Step(state=state, effects=(), taken=(cell.name,), rejected=None)
-    row = _choose(cell, control, event, config)
+    row = cell[0] if cell[0].guard is None else _choose(cell, control, event, config)
     assert row is not None
+    target = row.target
+    if target is row.source and not lookup.auto[target]:
+        after, effects = row.move.act(state, event, config)
+        return Step(after, effects, (row.name,), None)
     return _run(state, row, event, config, lookup)
 
 

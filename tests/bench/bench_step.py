@@ -112,7 +112,8 @@ def situations() -> dict[str, tuple[LoopState, Event]]:
     command = message("c1", "user", MessageKind.COMMAND, (text_block("and that"),))
     return {
         "stream_started": (made.state, StreamStarted(id=call)),
-        "block_completed": (streaming, BlockCompleted(id=call, index=0, block=text_block("hello"))),
+        "first block": (streaming, BlockCompleted(id=call, index=0, block=text_block("hello"))),
+        "block_completed": (texted, BlockCompleted(id=call, index=1, block=text_block("hello"))),
         "tool_started": (called.state, ToolStarted(id=tool)),
         "tool_progressed": (started, ToolProgressed(id=tool, text="half")),
         "tool_finished": (started, ToolFinished(id=tool, outcome=Outcome.OK, result=tool_result("t1", "x"), digest="d")),

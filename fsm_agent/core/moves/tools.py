@@ -34,7 +34,7 @@ class Round:
         "emitted",
         "failed",
         "flight",
-        "issuer",
+        "run",
         "state",
         "stopped",
         "yielded",
@@ -52,7 +52,7 @@ class Round:
         self.after_stream = tools.after_stream
         self.effects: list[Effect] = []
         self.emitted: tuple[str, ...] = state.data.iteration.emitted
-        self.issuer = Issuer(state.control.run)
+        self.run = state.control.run
 
     def position(self, effect_id: str) -> int:
         """Give the position of the call whose RunTool has this id."""
@@ -68,33 +68,40 @@ class Round:
             self.flight = tuple([item for item in self.flight if item.id != call.effect])
         old = self.data[position]
         self.data[position] = CallData(old.use, block, digest, old.tail)
-        self.calls[position] = moved_call(call, CallState.COMPLETED, "", call.started, outcome)
+        if position == self.yielded:
+            self.calls[position] = moved_call(call, CallState.YIELDED, "", call.started, outcome)
+            self._emit(position)
+        else:
+            self.calls[position] = moved_call(call, CallState.COMPLETED, "", call.started, outcome)
 
     def start(self, config: LoopConfig) -> None:
         """Start the calls that may run now."""
-        if self.stopped or self.failed:
+        if self.stopped or self.failed or all([call.state is not CallState.QUEUED for call in self.calls]):
             return
+        issuer = Issuer(self.run)
         for position in startable(self.calls, self.after_stream, config):
             call = self.calls[position]
-            effect_id = self.issuer.new(EffectKind.TOOL)
+            effect_id = issuer.new(EffectKind.TOOL)
             use = self.data[position].use
             self.calls[position] = moved_call(call, CallState.EXECUTING, effect_id, call.started, None)
             self.flight = (*self.flight, Flight(effect_id, EffectKind.TOOL, call.id))
             self.effects.append(RunTool(effect_id, call.id, use.name, use.input_json or "{}", call.traits))
+        self.run = issuer.run
 
     def emit_ready(self) -> None:
         """Emit results from the front, in the order of the calls."""
-        call_id = self.state.control.call.id
-        position = self.yielded
-        while position < len(self.calls) and self.calls[position].state is CallState.COMPLETED:
-            call, data = self.calls[position], self.data[position]
-            assert data.result is not None
-            output_id = result_id(call_id, call.index)
-            self.effects.append(Emit(ToolResult(output_id, call.id, data.use.name, data.result)))
-            self.emitted = (*self.emitted, output_id)
-            self.calls[position] = moved_call(call, CallState.YIELDED, "", call.started, call.outcome)
-            position += 1
-        self.yielded = position
+        while self.yielded < len(self.calls) and self.calls[self.yielded].state is CallState.COMPLETED:
+            call = self.calls[self.yielded]
+            self.calls[self.yielded] = moved_call(call, CallState.YIELDED, "", call.started, call.outcome)
+            self._emit(self.yielded)
+
+    def _emit(self, position: int) -> None:
+        call, data = self.calls[position], self.data[position]
+        assert data.result is not None
+        output_id = result_id(self.state.control.call.id, call.index)
+        self.effects.append(Emit(ToolResult(output_id, call.id, data.use.name, data.result)))
+        self.emitted = (*self.emitted, output_id)
+        self.yielded += 1
 
     def refuse(self, position: int, words: str) -> None:
         """Answer a call by an error that the engine made; an executing one is cancelled first."""
@@ -118,7 +125,7 @@ class Round:
             self.emit_ready()
         control, data = self.state.control, self.state.data
         tools = Tools(tuple(self.calls), self.yielded, self.stopped, self.failed, self.after_stream)
-        next_control = with_round(control, self.issuer.run, tools, self.flight)
+        next_control = with_round(control, self.run, tools, self.flight)
         if self.after_stream and self.calls and self.yielded == len(self.calls):
             next_control = evolve(next_control, guards=self._close(control.guards, config))
         iteration = with_calls(data.iteration, tuple(self.data), self.emitted)
@@ -186,7 +193,7 @@ def tool_progressed(state: LoopState, event: Event, config: LoopConfig) -> tuple
 def tool_finished(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Record a result; it may cancel its batch or stop the run, and it may let others start."""
     assert isinstance(event, ToolFinished)
-    rounds = Round(charged(state, event.usage))
+    rounds = Round(charged(state, event.usage) if event.usage else state)
     position = rounds.position(event.id)
     call = rounds.calls[position]
     rounds.answer(position, event.outcome, _own_result(call, event.result), event.digest)
