@@ -37,8 +37,8 @@ from fsm_agent.core.state import LoopState, initial
 from fsm_agent.core.step import step
 
 CONFIG = LoopConfig(model="bench")
-ROUNDS = 80
-LOOPS = 1_000
+ROUNDS = 400
+LOOPS = 200
 
 
 @frozen

@@ -76,7 +76,7 @@ class Round:
 
     def start(self, config: LoopConfig) -> None:
         """Start the calls that may run now."""
-        if self.stopped or self.failed or all([call.state is not CallState.QUEUED for call in self.calls]):
+        if self.stopped or self.failed or all(call.state is not CallState.QUEUED for call in self.calls):
             return
         issuer = Issuer(self.run)
         for position in startable(self.calls, self.after_stream, config):
