@@ -7,6 +7,7 @@ its header, which is all that the core looks at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from ..core.blocks import Block, text_block, tool_use
@@ -42,7 +43,7 @@ from ..core.events import (
     ToolUse,
     ToolUseSummaryReady,
 )
-from ..core.failures import TRANSIENT_KINDS, ErrorKind, ModelFailure
+from ..core.failures import ErrorKind, ModelFailure
 from ..core.messages import Message, MessageKind, message
 from ..core.phases import TERMINAL_SET, AbortReason, Cause, Phase
 from ..core.state import LoopState, initial
@@ -273,7 +274,12 @@ class Environment:
             block = _result_block(flight.call, outcome is not Outcome.OK)
             found.append((at + word, ToolFinished(identity, outcome, block, word, stop)))
         if self.config.max_budget is not None:
-            found.append((at + "dear", ToolFinished(identity, Outcome.OK, _result_block(flight.call, False), "ok", None, _usage(0, COST))))
+            found.append(
+                (
+                    at + "dear",
+                    ToolFinished(identity, Outcome.OK, _result_block(flight.call, False), "ok", None, _usage(0, COST)),
+                )
+            )
 
     def _compaction(self, identity: str, at: str, found: list[Offer]) -> None:
         for word in self.bounds.compactions:
@@ -358,27 +364,6 @@ def _failure(kind: ErrorKind) -> ModelFailure:
 _FAILURES = {kind: ModelFailure(kind=kind, message=kind.value) for kind in ErrorKind}
 _FAULT = _FAILURES[ErrorKind.SERVER_ERROR]
 
-_ANSWERS = (
-    ("call", lambda name: StreamStarted(name)),
-    ("call", lambda name: BlockCompleted(name, 0, WORDS)),
-    ("call", lambda name: StreamCompleted(name, "end_turn")),
-    ("call", lambda name: StreamFailed(name, _FAULT)),
-    ("tool", lambda name: ToolStarted(name)),
-    ("tool", lambda name: ToolProgressed(name, ".")),
-    ("tool", lambda name: ToolFinished(name, Outcome.OK, _result_block("t", False))),
-    ("compact", lambda name: CompactionFinished(name, (WORDS,))),
-    ("compact", lambda name: CompactionFailed(name, _FAULT)),
-    ("collapse", lambda name: CollapseStaged(name, WORDS)),
-    ("collapse", lambda name: CollapseFailed(name, _FAULT)),
-    ("hooks", lambda name: StopHooksFinished(name)),
-    ("attachments", lambda name: AttachmentsGathered(name)),
-    ("skills", lambda name: PrefetchFinished(name)),
-    ("summary", lambda name: ToolUseSummaryReady(name)),
-    ("timer", lambda name: TimerFired(name)),
-    ("hooks", lambda name: EffectFailed(name, _FAULT)),
-    ("timer", lambda name: EffectLost(name)),
-)
-
 
 @lru_cache(maxsize=4_096)
 def _call_block(identity: str, kind: str) -> Block:
@@ -398,6 +383,23 @@ def _command(issued: int, place: int, tokens: int) -> Event:
     return CommandQueued(name, message(name, "user", MessageKind.COMMAND, (sized("c", tokens),)))
 
 
-def retried(kind: ErrorKind) -> bool:
-    """Tell whether a failure of this kind may be mended by another attempt."""
-    return kind in TRANSIENT_KINDS
+_ANSWERS: tuple[tuple[str, Callable[[str], Event]], ...] = (
+    ("call", lambda name: StreamStarted(name)),
+    ("call", lambda name: BlockCompleted(name, 0, WORDS)),
+    ("call", lambda name: StreamCompleted(name, "end_turn")),
+    ("call", lambda name: StreamFailed(name, _FAULT)),
+    ("tool", lambda name: ToolStarted(name)),
+    ("tool", lambda name: ToolProgressed(name, ".")),
+    ("tool", lambda name: ToolFinished(name, Outcome.OK, _result_block("t", False))),
+    ("compact", lambda name: CompactionFinished(name, (WORDS,))),
+    ("compact", lambda name: CompactionFailed(name, _FAULT)),
+    ("collapse", lambda name: CollapseStaged(name, WORDS)),
+    ("collapse", lambda name: CollapseFailed(name, _FAULT)),
+    ("hooks", lambda name: StopHooksFinished(name)),
+    ("attachments", lambda name: AttachmentsGathered(name)),
+    ("skills", lambda name: PrefetchFinished(name)),
+    ("summary", lambda name: ToolUseSummaryReady(name)),
+    ("timer", lambda name: TimerFired(name)),
+    ("hooks", lambda name: EffectFailed(name, _FAULT)),
+    ("timer", lambda name: EffectLost(name)),
+)

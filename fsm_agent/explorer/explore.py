@@ -219,7 +219,7 @@ def explore(
     depth, complete = 0, True
     try:
         while team.waiting():
-            if bounds.depth and depth >= bounds.depth or bounds.states and len(search.numbers) >= bounds.states:
+            if (bounds.depth and depth >= bounds.depth) or (bounds.states and len(search.numbers) >= bounds.states):
                 complete = False
                 break
             for number, expansion in gather(team):
@@ -233,8 +233,7 @@ def explore(
     faults = [_at(search, worker, found, number) for number, _, found in search.faults.values()]
     if complete:
         faults += [
-            _at(search, worker, Found(law, "liveness", words, -1), number)
-            for law, number, words in liveness(search.graph)
+            _at(search, worker, Found(law, "liveness", words, -1), number) for law, number, words in liveness(search.graph)
         ]
     faults.sort(key=lambda fault: (len(fault.path), fault.law))
     return Explored(

@@ -47,7 +47,13 @@ SMALL = LoopConfig(
 )
 """Every counter at its smallest."""
 CALM = Bounds(
-    blocks=1, tools=1, pieces=(Piece.TEXT,), commands=0, requests=False, switches=False, outcomes=("ok", "error", "failed", "stop")
+    blocks=1,
+    tools=1,
+    pieces=(Piece.TEXT,),
+    commands=0,
+    requests=False,
+    switches=False,
+    outcomes=("ok", "error", "failed", "stop"),
 )
 """A quiet world: failures, stop reasons, aborts, crashes and strangers, and little else."""
 

@@ -12,8 +12,8 @@ from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.state import LoopState, initial
 from ..laws import Law
-from .explore import Explored, Violation
 from .expand import Worker
+from .explore import Explored, Violation
 
 
 class Source:
@@ -79,10 +79,10 @@ def as_test(name: str, words: str, config: LoopConfig, start: LoopState, events:
     lines.append("    ]")
     lines.append(f"    edges = edges_of({begin}, events, config)")
     if law is not None:
-        source.need("fsm_agent.laws", "LAWS")
         source.need("fsm_agent.laws", "judge_run")
-        lines.append(f'    law = [law for law in LAWS if law.name == "{law.name}"]')
-        lines.append("    assert judge_run(edges, config, law) == []")
+        source.need(law.check.__module__, law.name)
+        lines.append(f"    for _, place, words in judge_run(edges, config, ({law.name},)):")
+        lines.append('        raise AssertionError(f"event {place}: {words}")')
     else:
         lines.append("    assert all(edge.made.rejected is None for edge in edges)")
     quoted = words.replace("\\", "\\\\").replace('"""', "'''").replace("\n", " ")

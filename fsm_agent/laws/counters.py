@@ -10,7 +10,6 @@ from ..core.rank import calls_bound, rank
 from ..core.state import LoopState
 from .law import Edge, edge_law, state_law
 
-
 _KEPT = ("run_tools", "malformed_answered", "ask_stop_hooks")
 """Rows that give the empty retry back, because a reply was kept. Each way on is exempt, an end, or pays with more."""
 _NEW_PASS = (Phase.REACTIVE_COMPACTING, Phase.RUNNING_TOOLS, Phase.GATHERING_ATTACHMENTS, Phase.RUNNING_STOP_HOOKS)
@@ -98,7 +97,7 @@ def never_two_drains_in_a_row(edge: Edge) -> str:
 @edge_law("I9")
 def stop_hooks_after_a_good_reply_only(edge: Edge) -> str:
     """Stop hooks run after a reply that ended by itself, never after an error or a cut."""
-    asked = [effect for effect in edge.issued if f"/hooks-" in effect.id]
+    asked = [effect for effect in edge.issued if "/hooks-" in effect.id]
     if not asked or edge.took("stop_hooks_reissued"):
         return ""
     return "" if edge.took("ask_stop_hooks") else f"stop hooks were run by {edge.taken}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.events import USER_KINDS, EVENT_KINDS
+from ..core.events import EVENT_KINDS, USER_KINDS
 from ..core.phases import TERMINAL_SET
 from .law import ANSWERED, Edge, edge_law
 

@@ -235,9 +235,7 @@ def state_law(group: str = "own", *, costly: bool = False) -> Callable[[Callable
     return _law(group, Over.STATE, costly)
 
 
-def edge_law(
-    group: str = "own", *, costly: bool = False, quiet: bool = False
-) -> Callable[[Callable[[Edge], str]], Law]:
+def edge_law(group: str = "own", *, costly: bool = False, quiet: bool = False) -> Callable[[Callable[[Edge], str]], Law]:
     """Make a law of a function from an edge to what is wrong; empty if nothing is."""
     return _law(group, Over.EDGE, costly, quiet)
 

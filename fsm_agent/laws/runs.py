@@ -62,7 +62,8 @@ def one_end(edges: tuple[Edge, ...], config: LoopConfig) -> str:
 @run_law("I10")
 def nothing_dies_twice(edges: tuple[Edge, ...], config: LoopConfig) -> str:
     """Over a whole run nothing is emitted twice under one id, and nothing has two tombstones."""
-    shown = Counter(item.id for edge in edges for item in (*edge.blocks, *edge.results))
+    shown = Counter(item.id for edge in edges for item in edge.blocks)
+    shown.update(item.id for edge in edges for item in edge.results)
     dead = Counter(name for edge in edges for name in edge.tombstones)
     twice = [name for name, count in (shown | dead).items() if count > 1]
     if twice:
