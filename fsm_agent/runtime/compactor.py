@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 import anyio
+from anyio import to_thread
 from attrs import field, frozen, mutable
 
 from ..core.blocks import Block, block_text, dumps, text_block
@@ -27,6 +28,7 @@ from ..core.request.encode import wire_of
 from ..core.tokens import estimate_text
 from ..core.usage import ModelUsage, add_usage
 from ..core.wire import CHAIN_START, Request
+from .api_compact import compact_by_api
 from .compact_ladder import MAX_TRIES, Input, next_room, pieces, shrink, whole
 from .compact_text import (
     ASK,
@@ -44,6 +46,7 @@ from .compact_text import (
 from .error_table import failure
 from .model_data import find_model
 from .ports import Model
+from .reattach import Reread, attach, room_for_files
 
 MAX_RETRIES = 2
 """Transient failures that one compaction survives."""
@@ -132,28 +135,65 @@ class ModelCompactor:
         config: settings of the run: capabilities and window of the models.
         summariser: the model that writes summaries; None for the one in use.
         sleep: waits between attempts, in seconds.
+        files: gives the files that are shown again behind the summary; None shows none.
     """
 
-    def __init__(self, model: Model, config: LoopConfig, *, summariser: str | None = None, sleep: Sleep = anyio.sleep) -> None:
+    def __init__(
+        self,
+        model: Model,
+        config: LoopConfig,
+        *,
+        summariser: str | None = None,
+        sleep: Sleep = anyio.sleep,
+        files: Reread | None = None,
+    ) -> None:
         self._model = model
         self._config = config
         self._summariser = summariser
         self._sleep = sleep
+        self._files = files
 
     def using(self, model: Model, config: LoopConfig) -> ModelCompactor:
         """Give the same compactor for another run: with its model and its configuration."""
         return ModelCompactor(model, config, summariser=self._summariser, sleep=self._sleep)
 
     async def compact(self, effect: Compact) -> CompactionFinished | CompactionFailed:
-        """Sum up ``effect.messages``.
+        """Sum up ``effect.messages``: by the API itself where it can, unless another model is to write the summary.
 
         Returns:
-            The summariser's blocks and stop reason as received, which the core judges; or why there is no reply. With
-            nothing to sum up there is no summary and no call: the core then only drops refused media from what it keeps.
+            The blocks and stop reason as received, which the core judges; or why there is no reply. Files in use are
+            attached within the room that the compaction makes. With nothing to sum up there is no summary and no call:
+            the core then only drops refused media from what it keeps.
         """
         if not effect.messages:
             return CompactionFinished(id=effect.id, summary=())
         spent = _Spent()
+        if effect.prefix is not None and self._summariser in (None, effect.model):
+            asked = await compact_by_api(self._model, effect, effect.prefix, self._sleep)
+            spent.usage = asked.usage
+            if asked.block is not None:
+                return await self._finished(effect, Reply(blocks=(asked.block,), stop_reason="compaction"), spent)
+        return await self._own_summary(effect, spent)
+
+    async def _finished(self, effect: Compact, reply: Reply, spent: _Spent) -> CompactionFinished:
+        attachments: tuple[Message, ...] = ()
+        dropped: tuple[str, ...] = ()
+        if self._files is not None:
+            size = sum(block.tokens for block in reply.blocks)
+            room = room_for_files(effect.messages, effect.tail, size, self._config, effect.model)
+            files = await to_thread.run_sync(self._files, effect.messages, effect.tail)
+            attachments, dropped = attach(effect.id, files, room)
+        return CompactionFinished(
+            id=effect.id,
+            summary=reply.blocks,
+            stop_reason=reply.stop_reason,
+            attachments=attachments,
+            dropped=dropped,
+            summarised=len(effect.messages),
+            usage=spent.usage,
+        )
+
+    async def _own_summary(self, effect: Compact, spent: _Spent) -> CompactionFinished | CompactionFailed:
         notes: list[str] = []
         if request := request_text(effect.tail):
             notes.append(FOLLOWS.format(request=clip(part("", request), _REQUEST_TOKENS).text))
@@ -168,13 +208,7 @@ class ModelCompactor:
         reply = await self._climb(job, effect.messages, room, spent)
         if isinstance(reply, ModelFailure):
             return CompactionFailed(id=effect.id, failure=reply, usage=spent.usage)
-        return CompactionFinished(
-            id=effect.id,
-            summary=reply.blocks,
-            stop_reason=reply.stop_reason,
-            summarised=len(effect.messages),
-            usage=spent.usage,
-        )
+        return await self._finished(effect, reply, spent)
 
     async def collapse(self, effect: StageCollapse) -> CollapseStaged | CollapseFailed:
         """Sum up one span; a reply that is cut, refused or says nothing is a failure."""

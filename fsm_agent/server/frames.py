@@ -217,6 +217,9 @@ class _Maker:
             "cache_read_input_tokens": 0,
             "output_tokens": max(1, written),
         }
+        if self.content and all(block.get("type") == "compaction" for block in self.content):
+            # A compaction's tokens stand in the iterations only (api-facts A9).
+            usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [{"type": "compaction", **usage}]}
         usage.update(self.reply.usage)
         return {name: value for name, value in usage.items() if value is not None}
 

@@ -39,6 +39,7 @@ from .replies import (
     ScriptExhausted,
     Stall,
     StreamError,
+    compacts,
     says,
 )
 
@@ -80,6 +81,8 @@ class ScenarioScript:
             if _ASK_SPAN in _words(body["messages"][-1].get("content")):
                 return self._summary(self._scenario.collapses, self._collapses, body, "collapse replies")
             return self._summary(self._scenario.compactor, self._compactions, body, "compactor replies")
+        if "compaction" in body:
+            return self._summary(self._scenario.compactor, self._compactions, body, "compactor replies", by_api=True)
         number = self._calls
         self._calls += 1
         replies = self._scenario.replies
@@ -89,13 +92,15 @@ class ScenarioScript:
             raise ScriptExhausted(f"scenario {self._scenario.name} has {len(replies)} replies, and this is call {number + 1}")
         return served(replies[number], number, self._settle)
 
-    def _summary(self, specs: tuple[SummarySpec, ...], seen: dict[str, int], body: dict[str, Any], what: str) -> Reply:
+    def _summary(
+        self, specs: tuple[SummarySpec, ...], seen: dict[str, int], body: dict[str, Any], what: str, *, by_api: bool = False
+    ) -> Reply:
         number = seen.setdefault(json.dumps(body["messages"]), len(seen))
         if specs and self._repeat:
-            return served_summary(specs[number % len(specs)])
+            return served_summary(specs[number % len(specs)], by_api=by_api)
         if number >= len(specs):
             raise ScriptExhausted(f"scenario {self._scenario.name} has {len(specs)} {what}, and this is number {number + 1}")
-        return served_summary(specs[number])
+        return served_summary(specs[number], by_api=by_api)
 
 
 def server_script(scenario: Scenario, *, repeat: bool = False) -> ScenarioScript:
@@ -219,16 +224,17 @@ def _ended(reply: Scripted, blocks: Blocks, body: int) -> Reply:
             return StreamError(of=blocks, after_frames=body, type=look.type, message=words_of(reply.failure))
 
 
-def served_summary(spec: SummarySpec) -> Reply:
-    """Turn one answer of the summariser into what the server sends."""
+def served_summary(spec: SummarySpec, *, by_api: bool = False) -> Reply:
+    """Turn one answer of the summariser into what the server sends; ``by_api`` for a compaction by the API itself."""
     answer: Reply
     match spec.word:
         case SummaryWord.SUMMARY:
-            answer = says(filled(spec.text, spec.chars))
+            words = filled(spec.text, spec.chars)
+            answer = compacts(words) if by_api else says(words)
         case SummaryWord.CUT:
             answer = says(filled(spec.text, spec.chars), stop_reason="max_tokens")
         case SummaryWord.EMPTY:
-            answer = Blocks((), stop_reason="end_turn")
+            answer = compacts(None) if by_api else Blocks((), stop_reason="end_turn")
         case SummaryWord.REFUSED:
             answer = Blocks((), stop_reason="refusal")
         case SummaryWord.HANG:

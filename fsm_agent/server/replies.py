@@ -318,6 +318,11 @@ def compaction(summary: str | None, **timing: Any) -> Part:
     return Part({"type": "compaction", "content": summary}, **timing)
 
 
+def compacts(summary: str | None, **fields: Any) -> Blocks:
+    """Make the answer to a request for a compaction: one block; None for a summary that failed."""
+    return Blocks((compaction(summary),), stop_reason="compaction", **fields)
+
+
 def says(words: str, **fields: Any) -> Blocks:
     """Make a reply of one text; ``fields`` are fields of :class:`Blocks`."""
     return Blocks((text(words),), **fields)

@@ -26,6 +26,7 @@ from ..runtime.tools.builtin import builtin_tools
 from ..runtime.tools.environment import child_environment
 from ..runtime.tools.paths import Workspace
 from ..runtime.tools.pipeline import ToolBox
+from ..runtime.tools.reread import RecentFiles
 from .parts import Parts
 
 Release = Callable[[], Awaitable[None]]
@@ -78,7 +79,6 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
     else:
         model = caller = _caller(config, parts, tools)
         release = caller.aclose
-    compactor = parts.compactor or ModelCompactor(model, config, summariser=parts.summariser)
     config = evolve(
         config,
         tools=tools.schemas(),
@@ -88,6 +88,7 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
         prefetch_skills=config.prefetch_skills or providers.prefetches(PrefetchKind.SKILLS),
         tool_summaries=config.tool_summaries or providers.summarizes,
     )
+    compactor = parts.compactor or ModelCompactor(model, config, summariser=parts.summariser, files=RecentFiles(tools))
     deps = Deps(model=model, tools=tools, compactor=compactor, hooks=hooks, providers=providers)
     return Assembled(config=config, deps=deps, release=release, warnings=chosen.warnings)
 

@@ -142,12 +142,22 @@ def _text(real: str, data: bytes, tool_input: dict[str, Any]) -> ToolOutput:
         return ToolOutput("(the file is empty)")
     first, count = _range(tool_input)
     # Only the line ends of files split lines, not every character that str.splitlines() takes for one.
-    lines = decoded.text.replace("\r\n", "\n").split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    lines = _lines(decoded.text)
     if first > len(lines):
         raise ToolError(f"{real} has only {len(lines)} lines; offset {first} is behind its end.")
     return _shown(lines, first, count)
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def numbered(text: str) -> list[str]:
+    """Give the lines of a text as this tool shows them, numbered from 1."""
+    return _safe("\n".join(_number(_lines(text), 1))).split("\n")
 
 
 def _shown(lines: list[str], first: int, count: int) -> ToolOutput:
