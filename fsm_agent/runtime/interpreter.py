@@ -55,7 +55,7 @@ from .keeping import LogKeeper
 from .notices import SINK
 from .outbox import Outbox
 from .perform import FlightChannel, check_parts, failed, perform
-from .ports import Deps
+from .ports import Deps, RunWatcher
 from .scope import RunScope, enter_scope
 
 T = TypeVar("T")
@@ -116,6 +116,7 @@ class Interpreter:
         self._jitter = jitter
         self._notify = notify
         self._observe = observe
+        self._watcher: RunWatcher | None = None
         self._log = LogKeeper(deps.recorder)
         self._outbox = Outbox(buffer, self._on_room)
         self._inbox = Inbox(buffer, self._outbox.has_room)
@@ -166,6 +167,8 @@ class Interpreter:
         with anyio.CancelScope(shield=True):
             self.entered = True
             SINK.set(self._warn)
+            if self._deps.observer is not None:
+                self._watcher = self._deps.observer.watch(self._config)
             self.scope = enter_scope(self._config, self._deps, lambda: self.state, self.post, self._tell)
             try:
                 async with anyio.create_task_group() as self._group:
@@ -176,6 +179,8 @@ class Interpreter:
                 if self.failure is None:
                     self.failure = error
             self._over = True
+            if self._watcher is not None:
+                self._watcher.abandon()
             if self.failure is not None:
                 self._log.release(self.state, self.failure)
             self._outbox.finish(self.failure)
@@ -241,6 +246,8 @@ class Interpreter:
         step = self._step(self.state, event, self._config)
         self._log.append(event, step)
         self.state = step.state
+        if self._watcher is not None:
+            self._watcher.step(event, step)
         if self._observe is not None:
             self._observe(event, step)
         if flight is not None and not isinstance(event, _INTERIM):

@@ -39,6 +39,8 @@ CLOSE_TIMEOUT = 2.0
 """Seconds that closing a connection may take."""
 DRAIN_TIMEOUT = 0.2
 """Seconds to wait for the end of the body behind the last event, so that the connection can be used again."""
+SPAN_NAME = "anthropic.messages.create"
+"""Name of the SDK's own trace span of such a call."""
 BODY_CHARS = 100_000
 """Bytes read of an answer that is no stream."""
 
@@ -61,6 +63,7 @@ class ModelCaller:
         raw_events: bool = False,
         jitter: Jitter = default_jitter,
         encode: Callable[[Request], bytes] | None = None,
+        middleware: Iterable[Any] = (),
     ) -> None:
         """Make a caller; nothing is opened or imported before the first call.
 
@@ -74,6 +77,7 @@ class ModelCaller:
             raw_events: yield every event as it came too.
             jitter: what makes of a ``retry-after`` the wait, both in milliseconds.
             encode: makes the body of a request; None for the core's own.
+            middleware: what the SDK runs around each request.
 
         Raises:
             ValueError: for a timeout that is not above zero.
@@ -90,6 +94,7 @@ class ModelCaller:
         self._raw_events = raw_events
         self._jitter = jitter
         self._encode = encode
+        self._middleware = tuple(middleware)
         self._client: AsyncAnthropic | None = None
         self._token: object = None
 
@@ -125,10 +130,13 @@ class ModelCaller:
         try:
             fold.request_id = body.request_id
             decoder = SseDecoder()
+            failed = False
             while not fold.done:
                 for item in await self._next(body, decoder, fold):
+                    failed = isinstance(item, StreamFailed)
                     yield item
-            await body.drain()
+            if not failed:  # what is left of a broken stream is not worth a wait, and reading it would count as a success
+                await body.drain()
         finally:
             await body.close()
 
@@ -162,13 +170,15 @@ class ModelCaller:
             # Our own watchdog strikes first; the library's limit is there in case it does not.
             longest = max(self._idle_timeout, self._first_event_timeout) + 30
             headers = {"anthropic-beta": ",".join(request.betas)} if request.betas else {}
+            timeout = Timeout(longest, connect=CONNECT_TIMEOUT)
+            options: Any = {"headers": headers, "timeout": timeout, **_span_options(request)}
             before = anyio.current_time()
             with anyio.move_on_after(self._first_event_timeout) as scope:
                 stream: AsyncStream[Any] = await client.post(
                     PATH,
                     content=content,
                     cast_to=object,
-                    options={"headers": headers, "timeout": Timeout(longest, connect=CONNECT_TIMEOUT)},
+                    options=options,
                     stream=True,
                     stream_cls=AsyncStream[Any],
                 )
@@ -214,9 +224,29 @@ class ModelCaller:
         if self._client is None or self._token != token:
             from anthropic import AsyncAnthropic
 
-            self._client = AsyncAnthropic(base_url=self._base_url, api_key=self._api_key, max_retries=0)
+            self._client = AsyncAnthropic(
+                base_url=self._base_url,
+                api_key=self._api_key,
+                max_retries=0,
+                middleware=list(self._middleware) or None,
+            )
             self._token = token
         return self._client
+
+
+def _span_options(request: Request) -> dict[str, Any]:
+    """What the SDK needs for the trace span that it makes of each call, where the program has a tracer provider.
+
+    The SDK's own methods pass the same: ours sends ready bytes, of which it could not read the attributes. An SDK without
+    these options makes no span.
+    """
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": request.model,
+        "gen_ai.request.max_tokens": request.max_tokens,
+        "gen_ai.request.stream": True,
+    }
+    return {"span_name": SPAN_NAME, "span_attributes": attributes}
 
 
 class _Body:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from ..core.config import ToolSchema
+from ..core.config import LoopConfig, ToolSchema
 from ..core.effects import (
     CallModel,
     Compact,
@@ -137,6 +137,26 @@ class Recorder(Protocol):
         ...
 
 
+class RunWatcher(Protocol):
+    """Looks on while one run is on; it changes nothing."""
+
+    def step(self, event: Event, step: Step) -> None:
+        """Take a recorded step, in the run's own task and before its effects are performed."""
+        ...
+
+    def abandon(self) -> None:
+        """The run is over; called always, after its last step."""
+        ...
+
+
+class Observer(Protocol):
+    """Makes what looks on, one for each run (traces)."""
+
+    def watch(self, config: LoopConfig) -> RunWatcher:
+        """Make the watcher of a run that is about to start, in the run's own task."""
+        ...
+
+
 @frozen
 class Deps:
     """All that the interpreter uses. ``None`` parts are absent: the config must not ask for them."""
@@ -147,3 +167,4 @@ class Deps:
     hooks: Hooks | None = None
     providers: Providers | None = None
     recorder: Recorder | None = None
+    observer: Observer | None = None

@@ -9,11 +9,10 @@ from typing import Any
 
 from ..core.blocks import block_text
 from ..core.config import ConfigError
-from ..core.effects import RunPostSamplingHooks, RunStopHooks
+from ..core.effects import RunStopHooks
 from ..core.events import StopHooksFinished
 from ..core.messages import Message
 from ..core.phases import Cause
-from ..runtime.ports import Hooks
 
 DEFAULT_RETRIES = 5
 """Answers that may be wrong before the run ends."""
@@ -61,37 +60,34 @@ def answer_text(reply: Message | None) -> str:
 
 
 class StructuredOutput:
-    """Wraps the stop hooks of an agent. Implements :class:`~fsm_agent.runtime.ports.Hooks`.
+    """Checks the answers of main runs; the built-in stop hook of :class:`~fsm_agent.runtime.hooks.runner.HookSet`.
 
     An answer that does not fit is sent back with what is wrong, at most ``retries`` times in a run; then the run ends as
-    ``stop_hook_prevented``. The user's own hooks see only answers that fit.
+    ``stop_hook_prevented``.
 
     Args:
         schema: JSON text of the schema.
         retries: how often a wrong answer is sent back.
-        inner: the user's own hooks.
 
     Raises:
         ConfigError: if the schema is none.
     """
 
-    def __init__(self, schema: str, *, retries: int = DEFAULT_RETRIES, inner: Hooks | None = None) -> None:
+    def __init__(self, schema: str, *, retries: int = DEFAULT_RETRIES) -> None:
         check_output_schema(schema)
         from jsonschema import Draft202012Validator
 
         self._validator = Draft202012Validator(json.loads(schema))
         self._retries = retries
-        self._inner = inner
         self._wrong: dict[str, int] = {}
 
-    async def stop(self, effect: RunStopHooks) -> StopHooksFinished:
-        """Check the answer, then run the hooks of the user."""
+    def __call__(self, effect: RunStopHooks) -> StopHooksFinished | None:
+        """Check the answer; None if it fits."""
         run = effect.id.rpartition("/")[0]
+        wrong = self._wrong.pop(run, 0) + 1
         problem = self.problem(answer_text(effect.reply))
         if not problem:
-            self._wrong.pop(run, None)
-            return StopHooksFinished(id=effect.id) if self._inner is None else await self._inner.stop(effect)
-        wrong = self._wrong.pop(run, 0) + 1
+            return None
         if wrong > self._retries:
             return StopHooksFinished(
                 id=effect.id,
@@ -104,11 +100,6 @@ class StructuredOutput:
         return StopHooksFinished(
             id=effect.id, blocking=(f"{problem} Answer again, with nothing but JSON that fits the schema.",)
         )
-
-    async def post_sampling(self, effect: RunPostSamplingHooks) -> None:
-        """Run the hooks of the user."""
-        if self._inner is not None:
-            await self._inner.post_sampling(effect)
 
     def problem(self, text: str) -> str:
         """Say what is wrong with an answer, empty if it fits."""

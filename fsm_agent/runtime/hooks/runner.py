@@ -7,7 +7,7 @@ was configured to fail open. Every other failing hook is a warning.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
@@ -44,6 +44,7 @@ class HookSet:
         cwd: str,
         env: Mapping[str, str],
         base: Mapping[str, Any] | None = None,
+        check: Callable[[RunStopHooks], StopHooksFinished | None] | None = None,
     ) -> None:
         """Take the hooks.
 
@@ -52,12 +53,15 @@ class HookSet:
             cwd: working directory of commands.
             env: environment of commands, already without secrets.
             base: fields of every input, such as ``session_id`` and ``transcript_path``.
+            check: a built-in stop hook, asked before all others; what it objects to, they do not see. It is for the main
+                run: sub-agents do not have it.
         """
         self._hooks = tuple(hooks)
         self._cwd = cwd
         self._env = {**env, "FSM_AGENT_PROJECT_DIR": cwd, "CLAUDE_PROJECT_DIR": cwd}
         self._base = {"cwd": cwd, **(base or {})}
         self._stop_event = HookEvent.STOP
+        self._check = check
         self.warnings: list[str] = []
 
     def for_agent(self, name: str, agent_id: str) -> HookSet:
@@ -139,6 +143,9 @@ class HookSet:
 
     async def stop(self, effect: RunStopHooks) -> StopHooksFinished:
         """Run the ``Stop`` hooks, or ``SubagentStop`` in a sub-agent."""
+        objection = None if self._check is None else self._check(effect)
+        if objection is not None:
+            return objection
         fields = {
             "stop_hook_active": effect.stop_hook_active,
             "last_assistant_message": _words(effect.reply),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import anyio
@@ -30,6 +31,9 @@ from .paths import PathProblem
 from .results import Bounds, add_notes, digest_of, to_block
 from .stored import ResultStore
 from .validate import check_schema, describe_fields, problems
+
+Around = Callable[[RunTool], AbstractContextManager[Callable[[ToolFinished], None]]]
+"""Looks on while a call runs."""
 
 
 class ToolBoxError(ValueError):
@@ -78,6 +82,7 @@ class ToolBox:
         results_folder: str | None = None,
         results: ResultStore | None = None,
         on_warning: Callable[[str], None] | None = None,
+        around: Around | None = None,
     ) -> None:
         """Make a toolbox.
 
@@ -91,6 +96,7 @@ class ToolBox:
             results_folder: where long results are stored; should be a read root of the workspace.
             results: what was kept of an earlier part of the conversation.
             on_warning: called with each warning.
+            around: entered around each call; what it gives takes the result (traces).
 
         Raises:
             ToolBoxError: for two tools of one name or a schema that is none.
@@ -115,6 +121,7 @@ class ToolBox:
         self.env = dict(env or {})
         self._bounds = Bounds(results_folder)
         self._on_warning = on_warning
+        self._around = around
 
     def for_agent(self, keep: Callable[[str], bool], *, policy: Policy, hooks: ToolHooks | None) -> ToolBox:
         """Make the toolbox of a sub-agent.
@@ -134,6 +141,7 @@ class ToolBox:
             asker=self._asker,
             env=self.env,
             on_warning=self._on_warning,
+            around=self._around,
         )
         box._asking, box._bounds, box.denials = self._asking, self._bounds, self.denials
         return box
@@ -177,6 +185,14 @@ class ToolBox:
 
     async def run(self, effect: RunTool, ports: ToolPorts) -> ToolFinished:
         """Run one call through the whole pipeline. Raises only what ``ports`` raises, and cancellation."""
+        if self._around is None:
+            return await self._run(effect, ports)
+        with self._around(effect) as note:
+            finished = await self._run(effect, ports)
+            note(finished)
+        return finished
+
+    async def _run(self, effect: RunTool, ports: ToolPorts) -> ToolFinished:
         try:
             tool = self._find(effect.name)
             approved = await self._approve(tool, effect)
