@@ -263,6 +263,7 @@ class Agent:
         check_resumable(standing)
         check_free(standing.path)
         header = standing.header
+        self._find_results_in(standing.path)
         recorder = LazyJournal(standing.path, partial(reopened, standing, self.log_sync), session_id=header.session)
         return Run(
             evolve(self.deps, recorder=recorder),
@@ -296,6 +297,8 @@ class Agent:
         from ..log.journal import Journal
         from .recording import LazyJournal
 
+        self._find_results_in(path)
+
         link = None if parent is None else parent(Path(path))
         create = partial(
             Journal.create,
@@ -308,6 +311,14 @@ class Agent:
             policy=SyncPolicy(self.log_sync),
         )
         return evolve(self.deps, recorder=LazyJournal(path, create, session_id=session_id))
+
+    def _find_results_in(self, log: str | os.PathLike[str]) -> None:
+        """Let results that the toolbox no longer keeps be found in the logs beside this one."""
+        results = getattr(self.deps.tools, "results", None)
+        if results is not None:
+            from .stored_results import find_in_logs
+
+            results.look_in(partial(find_in_logs, Path(log).absolute().parent))
 
     async def _after_run(self) -> None:
         if self._release is not None and not self._kept:
