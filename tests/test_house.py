@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "log": frozenset({"core"}),
     "runtime": frozenset({"core", "log"}),
     "session": frozenset({"core", "log", "runtime"}),
+    "telemetry": frozenset({"core", "runtime"}),
     "diagram": frozenset({"core"}),
     "laws": frozenset({"core"}),
     "explorer": frozenset({"core", "laws"}),

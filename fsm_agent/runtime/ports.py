@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -154,6 +155,23 @@ class Observer(Protocol):
 
     def watch(self, config: LoopConfig) -> RunWatcher:
         """Make the watcher of a run that is about to start, in the run's own task."""
+        ...
+
+
+class Telemetry(Observer, Protocol):
+    """Looks on at all of an agent: runs, model calls and tools."""
+
+    @property
+    def middleware(self) -> tuple[Any, ...]:
+        """What the SDK is to run around each request."""
+        ...
+
+    def model(self, inner: Model) -> Model:
+        """Wrap what performs model calls."""
+        ...
+
+    def tool(self, effect: RunTool) -> AbstractContextManager[Callable[[ToolFinished], None]]:
+        """Make what is entered around one call and takes its result."""
         ...
 
 

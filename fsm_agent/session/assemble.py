@@ -9,25 +9,28 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ..core.config import LoopConfig
+from ..core.config import ConfigError, LoopConfig
 from ..core.effects import PrefetchKind
 from ..runtime.compactor import ModelCompactor
 from ..runtime.hooks.config import Hook, HookConfig, HookEvent, hooks_from_settings
 from ..runtime.hooks.runner import HookSet
 from ..runtime.model_caller import ModelCaller
-from ..runtime.model_data import find_model
+from ..runtime.model_data import find_model, load_models
 from ..runtime.notices import warn
 from ..runtime.permissions.decide import Policy
 from ..runtime.permissions.modes import mode_of
 from ..runtime.permissions.rules import parse_rules
-from ..runtime.ports import Deps, Model
-from ..runtime.providers import ProviderSet
+from ..runtime.ports import Compactor, Deps, Model
+from ..runtime.providers import Provider, ProviderSet
 from ..runtime.tools.builtin import builtin_tools
 from ..runtime.tools.environment import child_environment
 from ..runtime.tools.paths import Workspace
 from ..runtime.tools.pipeline import ToolBox
 from ..runtime.tools.reread import RecentFiles
+from .lifecycle import HookedCompactor, NotifyingAsker
 from .parts import Parts
+from .structured import StructuredOutput
+from .summaries import summary_provider
 
 Release = Callable[[], Awaitable[None]]
 
@@ -64,14 +67,10 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
     config = with_models(config)
     environment = child_environment(os.environ if parts.env is None else parts.env)
     chosen = _hooks(parts.hooks)
-    hooks = HookSet(chosen.hooks, cwd=str(cwd), env=environment, base={"permission_mode": permission_mode})
+    check = None if config.output_schema is None else StructuredOutput(config.output_schema, retries=parts.structured_retries)
+    base = {"permission_mode": permission_mode}
+    hooks = HookSet(chosen.hooks, cwd=str(cwd), env=environment, base=base, check=check)
     tools = _tools(parts, hooks, environment, cwd, permission_mode)
-    providers = ProviderSet(
-        attachments=parts.attachment_providers,
-        memory=parts.memory_providers,
-        skills=parts.skill_providers,
-        summary=parts.summary_provider,
-    )
     model: Model
     release: Release | None = None
     if parts.model_caller is not None:
@@ -79,17 +78,29 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
     else:
         model = caller = _caller(config, parts, tools)
         release = caller.aclose
+    if parts.telemetry is not None:
+        model = parts.telemetry.model(model)
+    providers = ProviderSet(
+        attachments=parts.attachment_providers,
+        memory=parts.memory_providers,
+        skills=parts.skill_providers,
+        summary=_summary(parts, model),
+    )
     config = evolve(
         config,
         tools=tools.schemas(),
-        stop_hooks=config.stop_hooks or hooks.has(HookEvent.STOP),
+        stop_hooks=config.stop_hooks or check is not None or hooks.has(HookEvent.STOP),
         attachments=config.attachments or providers.has_attachments,
         prefetch_memory=config.prefetch_memory or providers.prefetches(PrefetchKind.MEMORY),
         prefetch_skills=config.prefetch_skills or providers.prefetches(PrefetchKind.SKILLS),
         tool_summaries=config.tool_summaries or providers.summarizes,
     )
-    compactor = parts.compactor or ModelCompactor(model, config, summariser=parts.summariser, files=RecentFiles(tools))
-    deps = Deps(model=model, tools=tools, compactor=compactor, hooks=hooks, providers=providers)
+    compactor: Compactor = parts.compactor or ModelCompactor(
+        model, config, summariser=parts.summariser, files=RecentFiles(tools)
+    )
+    if hooks.has(HookEvent.PRE_COMPACT):
+        compactor = HookedCompactor(compactor, hooks)
+    deps = Deps(model=model, tools=tools, compactor=compactor, hooks=hooks, providers=providers, observer=parts.telemetry)
     return Assembled(config=config, deps=deps, release=release, warnings=chosen.warnings)
 
 
@@ -101,6 +112,14 @@ def with_models(config: LoopConfig) -> LoopConfig:
     return evolve(config, models=config.models + missing) if missing else config
 
 
+def _summary(parts: Parts, model: Model) -> Provider | None:
+    if parts.summary_model is None:
+        return parts.summary_provider
+    if parts.summary_provider is not None:
+        raise ConfigError("summary_model and summary_provider cannot stand beside each other")
+    return summary_provider(model, parts.summary_model)
+
+
 def _hooks(given: Iterable[Hook] | Mapping[str, Any]) -> HookConfig:
     if isinstance(given, Mapping):
         return hooks_from_settings(given)
@@ -109,19 +128,24 @@ def _hooks(given: Iterable[Hook] | Mapping[str, Any]) -> HookConfig:
 
 def _tools(parts: Parts, hooks: HookSet, environment: Mapping[str, str], cwd: Path, mode: str) -> ToolBox:
     stored = () if parts.results_folder is None else (parts.results_folder,)
+    rules = parse_rules(allow=parts.allow, ask=parts.ask, deny=parts.deny, base=str(cwd))
     policy = Policy(
         workspace=Workspace.at(cwd, extra=parts.add_dirs, read=stored),
         mode=mode_of(mode),
-        rules=parse_rules(allow=parts.allow, ask=parts.ask, deny=parts.deny, base=str(cwd)),
+        rules=rules if parts.rules is None else parts.rules + rules,
     )
+    asker = parts.asker
+    if asker is not None and hooks.has(HookEvent.NOTIFICATION):
+        asker = NotifyingAsker(asker, hooks)
     return ToolBox(
         builtin_tools() if parts.tools is None else parts.tools,
         policy=policy,
         hooks=hooks,
-        asker=parts.asker,
+        asker=asker,
         env=environment,
         results_folder=parts.results_folder,
         on_warning=warn,
+        around=None if parts.telemetry is None else parts.telemetry.tool,
     )
 
 
@@ -133,7 +157,9 @@ def _caller(config: LoopConfig, parts: Parts, tools: ToolBox) -> ModelCaller:
         tools.traits,
         api_key=parts.api_key,
         base_url=parts.base_url,
-        models=config.models,
+        # Models that only a switch, a summary or a sub-agent names cost money too.
+        models=(*load_models(), *config.models),
         raw_events=parts.raw_events,
+        middleware=() if parts.telemetry is None else parts.telemetry.middleware,
         **options,
     )

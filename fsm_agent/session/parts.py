@@ -10,7 +10,8 @@ from attrs import frozen
 
 if TYPE_CHECKING:
     from ..runtime.hooks.config import Hook
-    from ..runtime.ports import Compactor, Model
+    from ..runtime.permissions.rules import RuleSet
+    from ..runtime.ports import Compactor, Model, Telemetry
     from ..runtime.providers import Provider
     from ..runtime.tools.asking import Asker
     from ..runtime.tools.base import Tool
@@ -26,6 +27,7 @@ class Parts:
         allow: permission rules that allow, such as ``Bash(git diff:*)``.
         ask: rules that ask.
         deny: rules that deny.
+        rules: further rules, with the folders that their paths start from; as settings files have them.
         asker: asks the user; without one, what would be asked is denied.
         add_dirs: further folders in which tools may work.
         results_folder: where long results are stored for the model to read; None stores none.
@@ -33,6 +35,9 @@ class Parts:
         memory_providers: providers asked once, when the run starts.
         skill_providers: providers asked on each pass.
         summary_provider: sums up a round of tools in a few words.
+        summary_model: a small model that does so; not beside ``summary_provider``.
+        structured_retries: how often an answer that does not fit ``output_schema`` is sent back.
+        telemetry: makes traces and metrics; see :class:`fsm_agent.telemetry.Telemetry`.
         api_key: None for the SDK's usual places.
         base_url: of the API; None for the SDK's usual places.
         idle_timeout: seconds without an event after which a stream counts as stalled; None for the default.
@@ -48,6 +53,7 @@ class Parts:
     allow: Iterable[str] = ()
     ask: Iterable[str] = ()
     deny: Iterable[str] = ()
+    rules: RuleSet | None = None
     asker: Asker | None = None
     add_dirs: Sequence[str | os.PathLike[str]] = ()
     results_folder: str | None = None
@@ -55,6 +61,9 @@ class Parts:
     memory_providers: Sequence[Provider] = ()
     skill_providers: Sequence[Provider] = ()
     summary_provider: Provider | None = None
+    summary_model: str | None = None
+    structured_retries: int = 5
+    telemetry: Telemetry | None = None
     api_key: str | None = None
     base_url: str | None = None
     idle_timeout: float | None = None
