@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .runtime.faults import EngineFault, LogWriteError, RunBusy, RunEnded, RunError
     from .runtime.ports import Deps
     from .runtime.run import Run
+    from .runtime.tools.decorator import tool
     from .session.agent import Agent
     from .session.endings import exit_code, succeeded
     from .session.query import query
@@ -47,6 +48,7 @@ _HOMES = {
     "run_sync": "session.run_sync",
     "step": "core.step",
     "succeeded": "session.endings",
+    "tool": "runtime.tools.decorator",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "run_sync",
     "step",
     "succeeded",
+    "tool",
 ]
 
 

@@ -80,9 +80,7 @@ def _bare_move(state: BareState, event: BareEvent) -> tuple[BareState, tuple[Bar
     )
 
 
-BARE_TABLE = {
-    (phase, kind): (Phase.CALLING_MODEL, _bare_move) for phase in Phase for kind in EventKind
-}
+BARE_TABLE = {(phase, kind): (Phase.CALLING_MODEL, _bare_move) for phase in Phase for kind in EventKind}
 
 
 def bare_step(state: BareState, event: BareEvent) -> tuple[BareState, tuple[BareEffect, ...]]:

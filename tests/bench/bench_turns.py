@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ async def run(base_url: str, folder: Path, writes: Writes) -> tuple[list[float],
                     marks.append((time.process_time(), writes.spent))
         assert made.terminal is not None
         assert made.terminal.cause == "end_turn", made.terminal
-    turns = [(b[0] - a[0] - (b[1] - a[1]), b[1] - a[1]) for a, b in zip(marks, marks[1:], strict=False)]
+    turns = [(b[0] - a[0] - (b[1] - a[1]), b[1] - a[1]) for a, b in pairwise(marks)]
     return [turn[0] for turn in turns], [turn[1] for turn in turns], next(folder.rglob("*.jsonl"))
 
 
