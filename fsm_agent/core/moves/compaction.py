@@ -150,7 +150,9 @@ def retry_compacted(state: LoopState, event: Event, config: LoopConfig) -> tuple
         run=issuer.run,
         messages=messages,
         tool_use_context=control.tool_use_context,
-        auto_compact_tracking=AutoCompactTracking(compacted=True, failures=facts.tracking.failures),
+        auto_compact_tracking=AutoCompactTracking(
+            compacted=True, failures=facts.tracking.failures, opened_at=facts.tracking.opened_at
+        ),
         max_output_tokens_recovery_count=guards.max_output_tokens_recovery_count,
         has_attempted_reactive_compact=True,
         max_output_tokens_override=None,

@@ -23,7 +23,9 @@ def start_run(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopS
         effect_id = issuer.new(EffectKind.MEMORY)
         flight = (Flight(id=effect_id, kind=EffectKind.MEMORY),)
         effects = (StartPrefetch(id=effect_id, kind=PrefetchKind.MEMORY, messages=event.messages),)
-    tracking = evolve(old.context.tracking, failures=0, opened_at=0)
+    tracking = old.context.tracking
+    if tracking.opened_at:
+        tracking = evolve(tracking, failures=0, opened_at=0)  # a new prompt closes the breaker; a count below it stays
     control = evolve(
         old,
         run=issuer.run,
