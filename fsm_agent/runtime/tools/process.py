@@ -259,6 +259,21 @@ async def _gone(process: anyio.abc.Process, own: _Tree, patience: float) -> bool
     return False
 
 
+async def end_family(process: anyio.abc.Process, mark: str, grace: float) -> tuple[Leftover, ...]:
+    """End a process and all that it left, with TERM and after ``grace`` seconds with KILL.
+
+    Args:
+        process: started in a session of its own.
+        mark: the text by which its descendants are found.
+        grace: seconds between the two.
+
+    Returns:
+        What could not be ended.
+    """
+    _, left = await _end(process, _Tree(process.pid, mark, ()), Spawn(argv=(), cwd="", env={}, grace=grace))
+    return left
+
+
 def describe(result: ProcessResult, timeout: float | None = None) -> str:
     """Say in one or more lines what went wrong with a process; empty if nothing did."""
     lines = []
