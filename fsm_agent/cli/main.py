@@ -23,6 +23,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logs": ("logs", "List the logs."),
     "show": ("show", "Show the steps of a log."),
     "replay": ("replay", "Replay a log, and compare."),
+    "view": ("view", "Make one HTML file of a log, to look through it."),
+    "export": ("export", "Export a log as messages or spans."),
+    "import": ("import_transcript", "Make a log from another agent's transcript."),
     "diagram": ("diagram", "Draw the machine, or the path of a run."),
     "doctor": ("doctor", "Check what the command line needs."),
 }

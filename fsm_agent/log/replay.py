@@ -18,7 +18,7 @@ from .format import Gap, Header, Record
 from .reader import LogFile, Tail, read_log
 from .snapshots import unpack
 
-__all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "next_state", "records_before", "replay"]
+__all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "next_state", "records_before", "replay", "stored_state"]
 
 Reducer = Callable[[LoopState, Event, LoopConfig], Step]
 Each = Callable[[Record, Step], None]
@@ -146,7 +146,7 @@ def fold(
             continue
         assert isinstance(item, Record)
         if lost:
-            stored = _stored(log, item)
+            stored = stored_state(log, item)
             if stored is None:
                 if item.seq == until:
                     break
@@ -255,7 +255,7 @@ def records_before(header: Header) -> int:
     return 0 if own or header.parent is None else header.parent.behind
 
 
-def _stored(log: LogFile, record: Record) -> LoopState | None:
+def stored_state(log: LogFile, record: Record) -> LoopState | None:
     """Give the state stored with a record, None if there is none that this version can read."""
     if not record.snapshot:
         return None

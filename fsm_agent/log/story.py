@@ -1,0 +1,109 @@
+"""A log told step by step, for people: each record with the states around it; what cannot be folded is told all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from ..core.state import LoopState, Step
+from .difference import agrees
+from .digest import StateDigests, table_digest
+from .errors import LogDamaged, LogError
+from .format import End, Gap, Header, Record
+from .reader import LogFile, read_log
+from .replay import begin_state, stored_state
+
+
+@frozen
+class Told:
+    """One record and what the reducer makes of it.
+
+    Attributes:
+        record: as the log has it.
+        at: its wall time in milliseconds since 1970, never before that of the record before it.
+        before: the state that it met, None where the log cannot be folded.
+        step: what the reducer gave, None where the log cannot be folded.
+    """
+
+    record: Record
+    at: int
+    before: LoopState | None
+    step: Step | None
+
+
+class Story:
+    """Reads a log and folds it as far as possible.
+
+    A log of another transition table is not folded; behind a gap, and behind a record on which the fold and the log differ,
+    nothing is folded until the next stored state. Damage ends the story; what stands before it is told. :attr:`problems` says
+    so after the reading.
+
+    Attributes:
+        header: the log's header.
+        created: when the log was made, in milliseconds since 1970.
+        begin: the state before the first record, None if it is not known.
+        end: the closing record, once the log was read to its end.
+        torn: the last record is torn.
+        problems: why the story is not whole, one sentence each.
+        damage: what is damaged in the log, None if nothing is.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a log.
+
+        Raises:
+            LogUnreadable, LogDamaged: if its header cannot be read.
+            OSError: if the file cannot be read.
+        """
+        self._log: LogFile = read_log(path)
+        self.header: Header = self._log.header
+        self.created = self._log.created
+        self.begin: LoopState | None = None
+        self.end: End | None = None
+        self.torn = False
+        self.problems: list[str] = []
+        self.damage: LogDamaged | None = None
+        self._folds = self.header.table == table_digest()
+        if not self._folds:
+            self.problems.append("The log was written under another transition table; its states and effects are not shown.")
+            return
+        try:
+            self.begin = begin_state(self._log)
+        except LogError as error:
+            self.problems.append(f"The state in which the run begins is not known. {error}")
+
+    def steps(self) -> Iterator[Told]:
+        """Tell the records in order.
+
+        Raises:
+            OSError: if the file cannot be read.
+        """
+        from ..core.step import step
+
+        state, latest, digests = self.begin, self.created, StateDigests()
+        try:
+            for item in self._log.items():
+                if isinstance(item, Gap):
+                    state = None
+                    self.problems.append(f"Records {item.seq} to {item.to} are missing: {item.because}")
+                    continue
+                latest = max(latest, item.at)
+                if state is None:
+                    state = stored_state(self._log, item) if self._folds else None
+                    yield Told(item, latest, None, None)
+                    continue
+                made = step(state, item.event, self.header.config)
+                if not agrees(item, made, digests):
+                    self.problems.append(f"The replay diverges at record {item.seq}; what it gives from there is not shown.")
+                    state = None
+                    yield Told(item, latest, None, None)
+                    continue
+                yield Told(item, latest, state, made)
+                state = made.state
+            tail = self._log.tail
+            self.end, self.torn = tail.end, tail.torn
+        except LogDamaged as error:
+            self.damage = error
+            self.problems.append(f"The log is damaged: {error}")
