@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, fields
 
+from ..core.blocks import Block
 from ..core.config import ConfigError, ContextConfig, LoopConfig
 from ..core.events import Event, RunStarted
+from ..core.messages import MessageKind
 from ..core.state import LoopState, Step, initial
 from ..core.usage import total_cost
 from ..runtime.commands import CommandStatus
@@ -175,6 +177,7 @@ class Agent:
         self,
         prompt: Prompt,
         *,
+        attachments: Sequence[Block] = (),
         state: LoopState | None = None,
         run_id: str | None = None,
         session_id: str | None = None,
@@ -191,6 +194,7 @@ class Agent:
 
         Args:
             prompt: what the user asks.
+            attachments: what goes with it, such as files; a compaction keeps the prompt, not these.
             state: where the conversation stands, from ``next_run``; None for a new one.
             run_id: by default a new one.
             session_id: the session that the run belongs to, by default a new one.
@@ -208,9 +212,12 @@ class Agent:
         """
         run_id = run_id or new_id()
         state = state if state is not None else initial(self.config)
+        messages = [user_message(f"{run_id}/prompt", prompt)]
+        if attachments:
+            messages.append(user_message(f"{run_id}/attached", attachments, MessageKind.ATTACHMENT))
         start = RunStarted(
             run_id=run_id,
-            messages=(user_message(f"{run_id}/prompt", prompt),),
+            messages=tuple(messages),
             source=source or self.source,
             permission_mode=self.permission_mode,
             depth=depth,

@@ -7,15 +7,17 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from ..core.config import LoopConfig
 from ..core.effects import Compact, StageCollapse
 from ..core.events import CollapseFailed, CollapseStaged, CompactionFailed, CompactionFinished
 from ..core.failures import ErrorKind, ModelFailure
 from ..core.phases import CompactKind
+from ..runtime.compactor import ModelCompactor
 from ..runtime.hooks.command import Answer, bounded
 from ..runtime.hooks.config import Hook, HookEvent
 from ..runtime.hooks.runner import HookSet
 from ..runtime.notices import warn
-from ..runtime.ports import Compactor
+from ..runtime.ports import Compactor, Model
 from ..runtime.tools.asking import Answer as UserAnswer
 from ..runtime.tools.asking import Asker, Question
 
@@ -84,6 +86,11 @@ class HookedCompactor:
     def __init__(self, inner: Compactor, hooks: HookSet) -> None:
         self._inner = inner
         self._hooks = hooks
+
+    def using(self, model: Model, config: LoopConfig) -> HookedCompactor:
+        """Give the same for another model and configuration, as a sub-agent has them."""
+        inner = self._inner
+        return HookedCompactor(inner.using(model, config) if isinstance(inner, ModelCompactor) else inner, self._hooks)
 
     async def compact(self, effect: Compact) -> CompactionFinished | CompactionFailed:
         """Ask the hooks, then sum up; what the hooks say goes to the summariser."""

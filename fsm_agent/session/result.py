@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from ..core.phases import ContinueReason, TerminalReason
 from ..core.state import LoopState
 from ..core.usage import ModelUsage, total_cost
 from .endings import ending, succeeded
+from .structured import parse_answer
 
 MICRO = 1_000_000
 
@@ -125,8 +125,8 @@ def _error_value(terminal: Terminal) -> dict[str, Any]:
 
 def _structured(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_answer(text)
+    except (ValueError, RecursionError):
         return None
 
 

@@ -69,7 +69,7 @@ def run_sync(
 
 async def _run(prompt: Prompt, agent: Agent, state: LoopState | None, on_output: Callable[[Output], None] | None) -> Outcome:
     session = Session(agent, state=state)
-    async with session.submit(prompt) as submission:
+    async with session.submit(prompt, literal=True) as submission:
         async for output in submission:
             if on_output is not None:
                 on_output(output)

@@ -1,4 +1,4 @@
-"""``Session``: one conversation over many submitted prompts (spec 03, first form)."""
+"""``Session``: one conversation over many submitted prompts (spec 03, Session)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
+from ..core.blocks import Block, text_block
 from ..core.events import AbortRequested, CommandQueued
-from ..core.outputs import InitOutput, Notice, Output, ResultOutput, Terminal, TerminalOutput
 from ..core.phases import TERMINAL_SET, AbortReason
 from ..core.state import LoopState, initial
 from ..core.usage import ModelUsage, add_usage
 from ..runtime.commands import CommandStatus
 from ..runtime.faults import RunBusy, RunEnded
+from ..runtime.hooks.config import HookEvent
+from ..runtime.hooks.runner import RUN_FIELDS, HookSet
+from ..runtime.model_data import find_model
 from ..runtime.prompt import Prompt, prompt_blocks
 from ..runtime.run import Run
+from ..runtime.tools.pipeline import ToolBox
 from .agent import Agent, new_id
-from .query import Query
-from .result import Facts, build_result
+from .lifecycle import Said, fire
+from .local_commands import LOCAL_COMMANDS, LocalCommand
+from .markdown_commands import Commands
+from .preparing import Surroundings
+from .submission import Submission
 
 if TYPE_CHECKING:
     from ..log.format import Parent
@@ -32,10 +41,13 @@ if TYPE_CHECKING:
 class Session:
     """Owns a conversation: its messages, usage and denials. One prompt at a time.
 
+    Used as an async context manager, it tells the ``SessionEnd`` hooks when it is left.
+
     Args:
         agent: what runs it.
         session_id: by default a new one.
         state: a conversation to go on from; None for a new one.
+        commands: the user's Markdown commands.
 
     Attributes:
         id: the session's id.
@@ -43,22 +55,68 @@ class Session:
         interrupted: where the log of a run stands that has to go on first, None if there is none.
         undelivered: commands of the last run that no model has seen.
         result: the last result object, None before the first.
+        model: the model of the next runs.
+        commands: the user's Markdown commands.
+        local: commands of the session itself by name; they call no model but the compactor's.
+        skills: gives what is said to the model for a skill that the user calls by its name (and arguments), or None.
+        rows: rows of the last run.
     """
 
-    def __init__(self, agent: Agent, *, session_id: str | None = None, state: LoopState | None = None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        session_id: str | None = None,
+        state: LoopState | None = None,
+        commands: Commands | None = None,
+    ) -> None:
         self.agent = agent
         self.id = session_id or new_id()
         self.state = state if state is not None else initial(agent.config)
         self.undelivered: tuple[CommandQueued, ...] = ()
         self.result: Mapping[str, Any] | None = None
         self.interrupted: Standing | None = None
+        self.model = agent.config.model
+        self.commands = commands if commands is not None else Commands()
+        self.local: dict[str, LocalCommand] = dict(LOCAL_COMMANDS)
+        self.skills: Callable[[str, str], str | None] | None = None
+        self.rows: tuple[str, ...] = ()
         self._active: Submission | None = None
         self._warned = False
         self._news: tuple[str, ...] = ()
         self._parent: Callable[[Path], Parent | None] | None = None
+        self._greeting = "startup" if state is None else "resume"
+        self._context: tuple[str, ...] = ()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self, reason: str = "other") -> tuple[str, ...]:
+        """Tell the ``SessionEnd`` hooks, if the session began.
+
+        Args:
+            reason: why it ends, such as ``clear`` or ``prompt_input_exit``.
+
+        Returns:
+            Warnings of the hooks.
+        """
+        if self._greeting:
+            return ()
+        self._greeting = "resume"
+        token = RUN_FIELDS.set({"session_id": self.id})
+        try:
+            said = await fire(self.hooks, HookEvent.SESSION_END, {"reason": reason}, reason, speaks=False)
+        finally:
+            RUN_FIELDS.reset(token)
+        return said.warnings
 
     @classmethod
-    def resume(cls, agent: Agent, log: str | os.PathLike[str]) -> Session:
+    def resume(cls, agent: Agent, log: str | os.PathLike[str] | Standing) -> Session:
         """Take up a conversation where its log stands.
 
         A run that ended is gone on from by the next prompt, in a log that names this one as its parent. One that was
@@ -66,16 +124,16 @@ class Session:
 
         Args:
             agent: what runs it.
-            log: the log of its newest run.
+            log: the log of its newest run, or where that stands.
 
         Raises:
             LogError: if the log cannot be gone on with.
             OSError: if it cannot be read.
         """
         from ..log.journal import parent_link
-        from ..log.resume import stand
+        from ..log.resume import Standing, stand
 
-        standing = stand(log)
+        standing = log if isinstance(log, Standing) else stand(log)
         session = cls(agent, session_id=standing.header.session, state=standing.state)
         if standing.torn:
             session._news = (f"the last record of {standing.path} was torn; its effects were never performed",)
@@ -120,15 +178,20 @@ class Session:
         token_budget: int | None = None,
         log: str | os.PathLike[str] | None = None,
         on_command: Callable[[str, CommandStatus], None] | None = None,
+        literal: bool = False,
         **options: Any,
     ) -> Submission:
         """Submit a prompt. Its outputs begin with ``init`` and end with ``terminal`` and ``result``.
 
+        A text is read as people type it: ``/name`` is a command, ``@path`` attaches a file, and ``+500k`` at the end is a token
+        budget. A text from elsewhere, which nobody typed, should be ``literal``.
+
         Args:
-            prompt: what the user asks.
+            prompt: what the user asks, as text or as content blocks.
             token_budget: output tokens to be spent.
             log: the log's file, by default one in the agent's ``logs``.
             on_command: told of (command id, status) when a queued command moves on.
+            literal: take a text as it is.
             options: further arguments of :meth:`Agent.run`.
 
         Raises:
@@ -140,7 +203,100 @@ class Session:
         if self.interrupted is not None:
             raise RunBusy("the last run was interrupted; let it go on to its end first: session.go_on()")
         prompt_blocks(prompt)
-        return Submission(self, prompt, {"token_budget": token_budget, "log": log, "on_command": on_command, **options})
+        given = {"token_budget": token_budget, "log": log, "on_command": on_command, **options}
+        return Submission(self, prompt, given, literal=literal)
+
+    @property
+    def active(self) -> Submission | None:
+        """The submission that is worked on, None at rest."""
+        return self._active
+
+    @property
+    def hooks(self) -> HookSet | None:
+        """The agent's hooks, None without any."""
+        hooks = self.agent.deps.hooks
+        return hooks if isinstance(hooks, HookSet) else None
+
+    def surroundings(self, *, local: bool = True) -> Surroundings:
+        """Give what prompts are prepared with; without ``local`` its own commands are unknown."""
+        tools = self.agent.deps.tools
+        return Surroundings(
+            cwd=self.agent.cwd,
+            session_id=self.id,
+            tools=tools if isinstance(tools, ToolBox) else None,
+            hooks=self.hooks,
+            commands=self.commands,
+            local=frozenset(self.local) if local else frozenset(),
+            skills=self.skills,
+        )
+
+    def replace(self, state: LoopState) -> None:
+        """Put another conversation in place of this one, between runs.
+
+        Raises:
+            RunBusy: a run is on.
+        """
+        if self._active is not None and self._active.has_run:
+            raise RunBusy("the session works on a prompt")
+        self.state = state
+        self.interrupted = None
+        self._parent = None  # it does not follow from a log, so the next log holds all of it
+
+    def restart(self) -> None:
+        """Begin a new conversation under a new id; nothing of the old one is kept in memory.
+
+        Raises:
+            RunBusy: a run is on.
+        """
+        self.replace(initial(self.agent.config))
+        self.id = new_id()
+        self.undelivered = ()
+        self.rows = ()
+        self._greeting = "clear"
+
+    def take_up(self, log: str | os.PathLike[str]) -> None:
+        """Go on with the conversation of a log instead; see :meth:`resume`.
+
+        Raises:
+            LogError: if the log cannot be gone on with.
+            OSError: if it cannot be read.
+            RunBusy: a run is on.
+        """
+        other = Session.resume(self.agent, log)
+        self.replace(other.state)
+        self.id, self.interrupted = other.id, other.interrupted
+        self._parent, self._news = other._parent, other._news
+        self.undelivered = ()
+        self.rows = ()
+        self._greeting = "resume"
+
+    def learn_model(self, name: str) -> bool:
+        """Take in the data of a model that a run is to switch to; False for an unknown one, which gets safe defaults."""
+        info = find_model(name)
+        if all(known.name != name for known in self.agent.config.models):
+            self.agent.config = evolve(self.agent.config, models=(*self.agent.config.models, info))
+        return info.known
+
+    def next_state(self) -> LoopState:
+        """Give the state from which the next run starts."""
+        return next_state(self.state, self.agent)
+
+    async def _greet(self) -> Said:
+        """Tell the ``SessionStart`` hooks, once for each conversation; what they say goes to the model with the prompt."""
+        source, self._greeting = self._greeting, ""
+        if not source:
+            return Said()
+        said = await fire(self.hooks, HookEvent.SESSION_START, {"source": source}, source, speaks=True)
+        self._context += said.context
+        return said
+
+    def _take_context(self) -> tuple[Block, ...]:
+        texts, self._context = self._context, ()
+        return tuple(map(text_block, texts))
+
+    @staticmethod
+    def _new_id() -> str:
+        return new_id()
 
     def describe(self) -> str:
         """Give the details of the ``init`` output as JSON text (api-facts B4)."""
@@ -153,12 +309,12 @@ class Session:
             {
                 "session_id": self.id,
                 "cwd": str(agent.cwd),
-                "model": self.state.control.tool_use_context.model,
+                "model": self.model,
                 "permissionMode": agent.permission_mode,
                 "tools": [tool.name for tool in agent.config.tools],
                 "mcp_servers": [],
                 "agents": [],
-                "slash_commands": [],
+                "slash_commands": [*self.local, *self.commands.by_name],
                 "skills": [],
                 "plugins": [],
                 "betas": list(agent.config.betas),
@@ -183,6 +339,7 @@ class Session:
         self._active = None
         if not run.begun:
             return
+        self.rows = run.rows
         self.state = settled_state(run)
         self.undelivered = run.undelivered
         self.interrupted = None
@@ -223,114 +380,3 @@ def settled_state(run: Run) -> LoopState:
         if closed.phase in TERMINAL_SET:
             return closed
     return run.begin_state
-
-
-class Submission:
-    """One submitted prompt, or an interrupted run that goes on.
-
-    An async context manager that is iterated over, like a :class:`Run`.
-
-    Attributes:
-        value: the result object, None before the end.
-    """
-
-    def __init__(self, session: Session, prompt: Prompt | None, options: Mapping[str, Any]) -> None:
-        self.session = session
-        self.value: Mapping[str, Any] | None = None
-        self._prompt = prompt
-        self._options = dict(options)
-        self._query: Query | None = None
-        self._announced = False
-        self._warnings: list[str] = []
-        self._denied_before = 0
-        self._log: str | None = None
-        self._last: ResultOutput | None = None
-
-    @property
-    def run(self) -> Run:
-        """The run behind it, for steering; there is none before ``async with``."""
-        if self._query is None:
-            raise RunEnded("enter the submission first: async with session.submit(...) as submission")
-        return self._query.run
-
-    @property
-    def terminal(self) -> Terminal | None:
-        """How the run ended, None before that."""
-        return None if self._query is None else self._query.run.terminal
-
-    async def __aenter__(self) -> Submission:
-        session = self.session
-        state = session._begin(self)
-        try:
-            self._query = Query(self._make_run(state))
-            self._denied_before = len(session.denials)
-            await self._query.__aenter__()
-        except BaseException:
-            session._active = None
-            raise
-        return self
-
-    def _make_run(self, state: LoopState) -> Run:
-        session = self.session
-        if self._prompt is None:
-            assert session.interrupted is not None
-            self._log = str(session.interrupted.path)
-            return session.agent.resume(session.interrupted, **self._options)
-        options = {**self._options, "session_id": session.id}
-        run_id = options.setdefault("run_id", new_id())
-        path = options.get("log") or session.agent.log_path(session.id, run_id)
-        self._log = None if path is None else os.path.abspath(path)
-        return session.agent.run(self._prompt, state=state, parent=session._parent, **options)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        query = self._query
-        assert query is not None
-        try:
-            await query.__aexit__(kind, error, trace)
-        finally:
-            self._conclude()
-            self.session._end(query.run)
-
-    def __aiter__(self) -> Submission:
-        return self
-
-    async def __anext__(self) -> Output:
-        """Give the next output; see :meth:`Run.__anext__`."""
-        query = self._query
-        if query is None:
-            raise RunEnded("enter the submission first: async with session.submit(...) as submission")
-        if not self._announced:
-            self._announced = True
-            self._warnings = list(self.session._unsaid_warnings())
-            return InitOutput(session_id=self.session.id, details=self.session.describe())
-        if self._warnings:
-            return Notice(text=self._warnings.pop(0), level="warning")
-        if self._last is not None:
-            last, self._last = self._last, None
-            return last
-        output = await query.__anext__()
-        if isinstance(output, TerminalOutput):
-            self._conclude()
-            if self.value is not None:
-                self._last = ResultOutput(value=json.dumps(self.value, ensure_ascii=False), terminal=output.terminal)
-        return output
-
-    def _conclude(self) -> None:
-        """Build the result, once the run has ended."""
-        run = self.run
-        terminal = run.terminal
-        if terminal is None or self.value is not None:
-            return
-        facts = Facts(
-            session_id=self.session.id,
-            config=run.config,
-            rows=run.rows,
-            seconds=run.seconds,
-            api_seconds=run.api_seconds,
-            denials=self.session.denials[self._denied_before :],
-            log=self._log,
-        )
-        self.value = build_result(run.state, terminal, facts)
-        self.session.result = self.value

@@ -33,6 +33,7 @@ from ..runtime.tools.pipeline import ToolBox
 from .agents import GENERAL, AgentDefinition, AgentSet, agent_set
 from .assemble import with_models
 from .endings import ending, succeeded
+from .lifecycle import HookedCompactor
 from .result import final_text
 
 MAX_DEPTH = 3
@@ -192,10 +193,10 @@ def _model(definition: AgentDefinition) -> str:
 def _deps(scope: RunScope, definition: AgentDefinition, config: LoopConfig, tools: ToolBox, run_id: str) -> Deps:
     model = WithinBudget(scope.deps.model, scope)
     compactor = scope.deps.compactor
-    if isinstance(compactor, ModelCompactor):
+    if isinstance(compactor, ModelCompactor | HookedCompactor):
         compactor = compactor.using(model, config)
     hooks = scope.deps.hooks.for_agent(definition.name, run_id) if isinstance(scope.deps.hooks, HookSet) else None
-    return Deps(model=model, tools=tools, compactor=compactor, hooks=hooks)
+    return Deps(model=model, tools=tools, compactor=compactor, hooks=hooks, observer=scope.deps.observer)
 
 
 def _recorder(scope: RunScope, config: LoopConfig, state: LoopState, run_id: str, caller: str) -> Recorder | None:
