@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logs": ("logs", "List the logs."),
     "show": ("show", "Show the steps of a log."),
     "replay": ("replay", "Replay a log, and compare."),
+    "context": ("context", "Show what a request held, layer by layer."),
+    "models": ("models", "Show or refresh what models can do and cost."),
     "view": ("view", "Make one HTML file of a log, to look through it."),
     "export": ("export", "Export a log as messages or spans."),
     "import": ("import_transcript", "Make a log from another agent's transcript."),

@@ -27,6 +27,22 @@ def log_folder(environ: Mapping[str, str] | None = None) -> Path:
     return Path(state) / "fsm-agent" / "logs"
 
 
+def models_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Give the file with the user's own data of models, which need not exist.
+
+    Raises:
+        Problem: if there is no home directory.
+    """
+    environ = os.environ if environ is None else environ
+    config = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(config):
+        try:
+            config = str(Path.home() / ".config")
+        except RuntimeError:
+            raise Problem("there is no home directory to look for models.json in; set XDG_CONFIG_HOME") from None
+    return Path(config) / "fsm-agent" / "models.json"
+
+
 def check_writable(folder: Path) -> str:
     """Say why no file can be made in ``folder`` or in the nearest parent that exists; empty if one can."""
     place = folder

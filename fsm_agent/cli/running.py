@@ -18,7 +18,7 @@ from ..session.endings import ending, exit_code, succeeded
 from ..session.session import Session
 from .console import Paint, clean, coloured, is_terminal, is_verbose, one_line, say, warn
 from .follow import Followed, View, follow
-from .places import check_writable, log_folder
+from .places import check_writable, log_folder, models_file
 from .problems import Problem
 from .prompts import read_prompt, system_context, system_parts
 from .text_view import TextView
@@ -59,7 +59,7 @@ def run_prompt(asked: Asked, view: View | None) -> int:
     Raises:
         Problem: if it cannot be started; nothing was sent then.
     """
-    key = _access(asked.base_url)
+    key = access(asked.base_url)
     session_id = new_id()
     agent = _agent(asked, key, session_id)
     prompt = read_prompt(asked.prompt)
@@ -127,6 +127,7 @@ def _agent(asked: Asked, key: str | None, session_id: str) -> Agent:
             hooks={"hooks": asked.hooks},
             api_key=key,
             base_url=asked.base_url,
+            models_file=models_file(),
             raw_events=asked.partial,
             results_folder=str(results),
             system=system_parts(*asked.system),
@@ -149,7 +150,7 @@ def _log_file(path: Path | None) -> Path | None:
     return place
 
 
-def _access(base_url: str | None) -> str | None:
+def access(base_url: str | None) -> str | None:
     """Check that there is a key, or a server that may not need one.
 
     Returns:

@@ -20,7 +20,7 @@ from .problems import Problem
 
 _ELSEWHERE = {
     "model": "--model",
-    "models": "the packaged data of models",
+    "models": "the data of models (see: fsm-agent models)",
     "tools": "the tools themselves",
     "system": "--system-prompt",
     "system_context": "the system prompt",

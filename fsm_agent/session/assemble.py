@@ -16,6 +16,7 @@ from ..runtime.hooks.config import Hook, HookConfig, HookEvent, hooks_from_setti
 from ..runtime.hooks.runner import HookSet
 from ..runtime.model_caller import ModelCaller
 from ..runtime.model_data import find_model, load_models
+from ..runtime.model_files import read_model_file, unknown_model_warning
 from ..runtime.notices import warn
 from ..runtime.permissions.decide import Policy
 from ..runtime.permissions.modes import mode_of
@@ -64,7 +65,8 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
     Raises:
         ValueError: for a mode, rule or hook that cannot be read, or a folder that is none.
     """
-    config = with_models(config)
+    config = with_models(config, parts.models_file)
+    unknown = tuple(unknown_model_warning(info) for info in config.models if not info.known)
     environment = child_environment(os.environ if parts.env is None else parts.env)
     chosen = _hooks(parts.hooks)
     check = None if config.output_schema is None else StructuredOutput(config.output_schema, retries=parts.structured_retries)
@@ -101,14 +103,23 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
     if hooks.has(HookEvent.PRE_COMPACT):
         compactor = HookedCompactor(compactor, hooks)
     deps = Deps(model=model, tools=tools, compactor=compactor, hooks=hooks, providers=providers, observer=parts.telemetry)
-    return Assembled(config=config, deps=deps, release=release, warnings=chosen.warnings)
+    return Assembled(config=config, deps=deps, release=release, warnings=chosen.warnings + unknown)
 
 
-def with_models(config: LoopConfig) -> LoopConfig:
-    """Add the packaged data of the models that the configuration names and does not describe itself."""
+def with_models(config: LoopConfig, file: str | os.PathLike[str] | None = None) -> LoopConfig:
+    """Add the data of the models that the configuration names and does not describe itself.
+
+    Args:
+        config: the configuration.
+        file: a data file whose entries go over the packaged ones.
+
+    Raises:
+        ModelDataError: for a file that cannot be used.
+    """
     known = {info.name for info in config.models}
     named = (config.model, *config.fallback_models)
-    missing = tuple(find_model(name) for name in named if name not in known)
+    data = read_model_file(file).models
+    missing = tuple(find_model(name, data) for name in named if name not in known)
     return evolve(config, models=config.models + missing) if missing else config
 
 
@@ -128,9 +139,10 @@ def _hooks(given: Iterable[Hook] | Mapping[str, Any]) -> HookConfig:
 
 def _tools(parts: Parts, hooks: HookSet, environment: Mapping[str, str], cwd: Path, mode: str) -> ToolBox:
     stored = () if parts.results_folder is None else (parts.results_folder,)
+    readable = (*stored, *(os.fspath(folder) for folder in parts.read_dirs))
     rules = parse_rules(allow=parts.allow, ask=parts.ask, deny=parts.deny, base=str(cwd))
     policy = Policy(
-        workspace=Workspace.at(cwd, extra=parts.add_dirs, read=stored),
+        workspace=Workspace.at(cwd, extra=parts.add_dirs, read=readable),
         mode=mode_of(mode),
         rules=rules if parts.rules is None else parts.rules + rules,
     )

@@ -30,6 +30,7 @@ class Parts:
         rules: further rules, with the folders that their paths start from; as settings files have them.
         asker: asks the user; without one, what would be asked is denied.
         add_dirs: further folders in which tools may work.
+        read_dirs: further folders in which tools may read only, such as those of the user's skills.
         results_folder: where long results are stored for the model to read; None stores none.
         attachment_providers: providers asked after each round.
         memory_providers: providers asked once, when the run starts.
@@ -43,6 +44,7 @@ class Parts:
         idle_timeout: seconds without an event after which a stream counts as stalled; None for the default.
         raw_events: raw stream events are outputs too.
         summariser: model that writes summaries; None for the one in use.
+        models_file: data of models that goes over the packaged data; None for the packaged data alone.
         model_caller: performs model calls instead of the SDK.
         compactor: writes summaries instead of the model.
         env: the environment of child processes before secrets are taken out; None for this process's own.
@@ -56,6 +58,7 @@ class Parts:
     rules: RuleSet | None = None
     asker: Asker | None = None
     add_dirs: Sequence[str | os.PathLike[str]] = ()
+    read_dirs: Sequence[str | os.PathLike[str]] = ()
     results_folder: str | None = None
     attachment_providers: Sequence[Provider] = ()
     memory_providers: Sequence[Provider] = ()
@@ -69,6 +72,7 @@ class Parts:
     idle_timeout: float | None = None
     raw_events: bool = False
     summariser: str | None = None
+    models_file: str | os.PathLike[str] | None = None
     model_caller: Model | None = None
     compactor: Compactor | None = None
     env: Mapping[str, str] | None = None

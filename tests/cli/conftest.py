@@ -53,13 +53,15 @@ Cli = Callable[..., Said]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a home of its own, and nothing of the user's environment."""
+    """Give a home of its own, in which the model of scenarios is described, and nothing of the user's environment."""
     for name in list(os.environ):
-        if name.startswith(("ANTHROPIC_", "FSM_AGENT")) or name in ("NO_COLOR", "FORCE_COLOR"):
+        if name.startswith(("ANTHROPIC_", "FSM_AGENT")) or name in ("NO_COLOR", "FORCE_COLOR", "XDG_CONFIG_HOME"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "home").mkdir()
+    models = tmp_path / "home" / ".config" / "fsm-agent" / "models.json"
+    models.parent.mkdir(parents=True)
+    models.write_text('{"models": [{"name": "scenario-model"}]}')
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path

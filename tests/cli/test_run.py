@@ -63,11 +63,13 @@ def test_failed_run_prints_no_answer(against: Cli) -> None:
 
 
 def test_unknown_model(cli: Cli, serve: Callable[[str], LoopbackServer]) -> None:
-    """A model that the API does not know is an API failure, named."""
+    """A model that the API does not know is an API failure, named; before that, that nobody here knows it either."""
     server = serve("hello")
     said = cli("run", "Go.", "--base-url", server.base_url, "--model", "no-such-model")
     assert said.code == 6
-    assert "no-such-model" in said.error
+    warning, error = said.err.splitlines()
+    assert warning.startswith("fsm-agent: warning: nothing is known of the model 'no-such-model'")
+    assert "no-such-model" in error
 
 
 def shape(value: Any) -> Any:
