@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "diagram": frozenset({"core"}),
     "laws": frozenset({"core"}),
     "explorer": frozenset({"core", "laws"}),
+    "view": frozenset({"core", "log", "diagram"}),
     "scenario": frozenset({"core", "log", "runtime"}),
     "server": frozenset({"core", "log", "runtime", "scenario"}),
 }
