@@ -15,7 +15,7 @@ from ..core.events import RunStarted
 from ..core.outputs import Terminal
 from ..core.usage import total_cost
 from ..log.codec import LENIENT, decode_value
-from ..log.errors import CodecError, LogDamaged, LogError, LogUnreadable
+from ..log.errors import CodecError, LogDamaged, LogError, LogUnreadable, ReplayDiverged
 from ..log.format import is_whole
 from ..log.reader import LogFile, read_log
 from .problems import LOG, USAGE, Problem
@@ -26,10 +26,10 @@ _TAIL = 65_536
 
 @contextmanager
 def log_problems(path: Path) -> Iterator[None]:
-    """Turn what can be wrong with a log into one line: 3 for a log that is damaged, 2 for one that is not there."""
+    """Turn what can be wrong with a log into one line: 3 for a log that is damaged or diverges, 2 for one that is not there."""
     try:
         yield
-    except (LogDamaged, LogUnreadable) as error:
+    except (LogDamaged, LogUnreadable, ReplayDiverged) as error:
         raise Problem(str(error), LOG) from None
     except LogError as error:
         raise Problem(str(error), USAGE) from None

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     metavar="KEY=VALUE",
     help="Replay under another setting, to see where it would go differently.",
 )
+@click.option(
+    "--repair", is_flag=True, help="First take damaged records out; the log as it was is kept, and gaps are recorded."
+)
 @click.option("--any-table", is_flag=True, help="Also if the log was written under another transition table.")
-def command(log: Path, until: int | None, pairs: tuple[str, ...], any_table: bool) -> int:
+def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, any_table: bool) -> int:
     """Replay a log without tools, network or key, and compare rows and effects record by record.
 
     Exit code 3 if the log is damaged or the replay diverges; the first difference is named.
@@ -46,6 +49,10 @@ def command(log: Path, until: int | None, pairs: tuple[str, ...], any_table: boo
     from .settings import read_set
 
     changes = read_set(pairs, "--config")
+    if repair:
+        from .resuming import mended
+
+        mended(log)
     with log_problems(log):
         header = read_log(log).header
         try:
@@ -79,6 +86,13 @@ def _report(found: Replayed, seconds: float, until: int | None) -> int:
         say(f"the replay diverges behind {records} that agree. {found.divergence}")
         return LOG
     click.echo(f"{records} agree ({rate})")
+    for one in found.skipped:
+        behind = (
+            f"the replay went on from the state stored with record {one.resumed}"
+            if one.resumed
+            else "the state behind is not known"
+        )
+        warn(f"records {one.gap.seq} to {one.gap.to} are missing (kept in {clean(one.gap.kept)}); {behind}")
     if until is not None:
         turn, messages = found.state.control.run.turn_count, len(found.state.messages)
         click.echo(f"state     {found.state.phase.value}, turn {turn}, {messages} messages")

@@ -66,6 +66,15 @@ Examples:
     help=f"The log, a new file.  [default: a file in {LOGS_HELP}]",
 )
 @click.option(
+    "--log-sync",
+    type=click.Choice(["always", "tools", "never"]),
+    default="tools",
+    show_default=True,
+    help="When the log is forced to disk; tools: before a tool runs, and at the end.",
+)
+@click.option("--resume", metavar="LOG|SESSION", help="Go on from a log, or from the newest log of a session.")
+@click.option("--continue", "latest", is_flag=True, help="Go on from the newest log.")
+@click.option(
     "--set",
     "pairs",
     multiple=True,
@@ -91,6 +100,9 @@ def command(
     add_dirs: tuple[str, ...],
     cwd: str,
     log: Path | None,
+    log_sync: str,
+    resume: str | None,
+    latest: bool,
     pairs: tuple[str, ...],
     output_format: str,
     include_partial_messages: bool,
@@ -99,6 +111,9 @@ def command(
 
     Without PROMPT, or with -, the prompt is read from standard input. Nobody is asked: what a permission rule or mode
     leaves to the user is denied, and the model is told why.
+
+    With --resume or --continue an interrupted run first goes on to its end, under the settings that it began with; what was
+    answered is not asked again. Then the prompt is submitted, if there is one.
 
     On a terminal the run is shown as it goes; elsewhere the text format prints the final answer only. Errors go to
     standard error, and the exit code says how the run ended.
@@ -119,12 +134,17 @@ def command(
             raise Problem(f"--set {key}: the same is given by another option")
     values.update((key, value) for key, value in given.items() if value is not None)
     budget = None if token_budget is None else read_tokens(token_budget)
+    if resume is not None and latest:
+        raise Problem("--resume and --continue say the same thing twice; give one of them")
     from .running import Asked, run_prompt
 
+    going_on = resume is not None or latest
+    if going_on:
+        from .resuming import find_log
     return run_prompt(
         Asked(
             prompt=prompt,
-            model=model or settings.model or DEFAULT_MODEL,
+            model=model or settings.model or ("" if going_on else DEFAULT_MODEL),
             base_url=base_url,
             values=values,
             system=(system_prompt, append_system_prompt),
@@ -139,6 +159,8 @@ def command(
             log=log,
             warnings=(*settings.warnings, *unknown_allowed, *unknown_denied),
             partial=include_partial_messages,
+            resume=find_log(resume) if going_on else None,
+            log_sync=log_sync,
         ),
         view,
     )

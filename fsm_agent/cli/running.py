@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..core.outputs import Notice, Output, Retrying
 from ..session.agent import Agent, new_id
@@ -18,6 +19,7 @@ from ..session.endings import ending, exit_code, succeeded
 from ..session.session import Session
 from .console import Paint, clean, coloured, is_terminal, is_verbose, one_line, say, warn
 from .follow import Followed, View, follow
+from .json_view import ResultView
 from .places import check_writable, log_folder, models_file
 from .problems import Problem
 from .prompts import read_prompt, system_context, system_parts
@@ -44,6 +46,8 @@ class Asked:
     log: Path | None
     warnings: tuple[str, ...]
     partial: bool
+    resume: Path | None = None
+    log_sync: str = "tools"
 
 
 def run_prompt(asked: Asked, view: View | None) -> int:
@@ -59,18 +63,51 @@ def run_prompt(asked: Asked, view: View | None) -> int:
     Raises:
         Problem: if it cannot be started; nothing was sent then.
     """
+    if asked.resume is not None:
+        return _resume(asked, asked.resume, view)
     key = access(asked.base_url)
     session_id = new_id()
     agent = _agent(asked, key, session_id)
     prompt = read_prompt(asked.prompt)
-    for text in asked.warnings:
-        warn(text)
-    shown = view
-    if shown is None:
-        shown = TextView(Paint(coloured(sys.stdout)), thinking=is_verbose()) if is_terminal(sys.stdout) else _Answer()
+    shown = _begin(asked, view)
     followed = anyio.run(_run, Session(agent, session_id=session_id), prompt, asked.token_budget, _log_file(asked.log), shown)
     _close(followed, quiet=view is not None)
     return exit_code(followed.terminal)
+
+
+def _resume(asked: Asked, log: Path, view: View | None) -> int:
+    """Go on from a log: its run, if that was interrupted, then the prompt, if there is one."""
+    from .resuming import go_on, standing_of
+
+    standing = standing_of(log)
+    if asked.prompt is None and (standing.finished or not standing.begun):
+        raise Problem(
+            f"{log}: the run has ended; give a prompt to go on from it"
+            if standing.finished
+            else f"{log}: no run has begun; give a prompt"
+        )
+    key = access(asked.base_url)
+    model = asked.model or standing.state.control.tool_use_context.model
+    session_id = standing.header.session
+    agent = _agent(evolve(asked, model=model), key, session_id)
+    prompt = None if asked.prompt is None else read_prompt(asked.prompt)
+    shown = _begin(asked, view)
+    run_id = new_id()
+    place = _log_file(asked.log) or log.parent / f"{run_id}.jsonl"
+    options = {"token_budget": asked.token_budget, "log": place, "run_id": run_id}
+    session = Session.resume(agent, standing)
+    followed = anyio.run(partial(go_on, session, prompt, options, shown, one_end=isinstance(view, ResultView)))
+    _close(followed, quiet=view is not None)
+    return exit_code(followed.terminal)
+
+
+def _begin(asked: Asked, view: View | None) -> View:
+    """Give the warnings, and what shows the run."""
+    for text in asked.warnings:
+        warn(text)
+    if view is not None:
+        return view
+    return TextView(Paint(coloured(sys.stdout)), thinking=is_verbose()) if is_terminal(sys.stdout) else _Answer()
 
 
 async def _run(session: Session, prompt: str, token_budget: int | None, log: Path | None, view: View) -> Followed:
@@ -120,6 +157,7 @@ def _agent(asked: Asked, key: str | None, session_id: str) -> Agent:
             logs=logs,
             cwd=cwd,
             permission_mode=asked.mode,
+            log_sync=asked.log_sync,
             allow=asked.allow,
             ask=asked.ask,
             deny=asked.deny,

@@ -1,0 +1,37 @@
+"""``fsm-agent diff``: where two logs first differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .problems import FAILED, OK
+
+
+@click.command(epilog="Example: fsm-agent diff monday.jsonl tuesday.jsonl")
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("--raw", is_flag=True, help="Do not mask secrets.")
+def command(first: Path, second: Path, raw: bool) -> int:
+    """Find the first difference between two logs: in their settings, in what happened, or in what was made of it.
+
+    Times and session ids are no difference. Exit code 0 if there is none, 1 if there is one.
+    """
+    from ..log.compare import compare
+    from .console import clean
+    from .log_files import log_problems
+    from .masking import redactor
+
+    with log_problems(first):
+        found = compare(first, second)
+    if found is None:
+        click.echo("no difference")
+        return OK
+    mask = redactor(raw).mask
+    where = "the settings" if found.seq == 0 else f"record {found.seq}"
+    agreed = "" if found.seq == 0 else f" (behind {found.agreed} that agree)"
+    click.echo(f"first difference in {where}{agreed}: {clean(found.field)}")
+    click.echo(f"  {clean(str(first))}: {clean(mask(found.first))}")
+    click.echo(f"  {clean(str(second))}: {clean(mask(found.second))}")
+    return FAILED

@@ -1,0 +1,122 @@
+"""The work of ``fsm-agent resume`` and of ``run --resume``: find the log, let its run go on, submit the next prompt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .console import say, warn
+from .follow import Followed, View, follow
+from .log_files import find_logs, log_problems, summarise
+from .places import log_folder
+from .problems import LOG, Problem
+
+if TYPE_CHECKING:
+    from ..log.resume import Standing
+    from ..session.session import Session
+
+
+def find_log(name: str | None) -> Path:
+    """Find the log to resume.
+
+    Args:
+        name: a log, or the id of a session for its newest log; None for the newest log of all.
+
+    Raises:
+        Problem: if there is none.
+    """
+    if name is not None and Path(name).is_file():
+        return Path(os.path.abspath(name))
+    folder = log_folder()
+    if name is not None:
+        if os.sep in name or name.endswith(".jsonl") or not (folder / name).is_dir():
+            raise Problem(f"{name!r} is neither a log nor a session; list them: fsm-agent logs")
+        folder = folder / name
+    found = [] if not folder.is_dir() else [summarise(path) for path in find_logs(folder)]
+    # The log of a sub-agent goes on within its parent's run.
+    readable = [one for one in found if not one.problem and not _is_nested(one.path)]
+    if not readable:
+        raise Problem(f"there is no log to go on with in {folder}")
+    return max(readable, key=lambda one: one.created).path
+
+
+def _is_nested(path: Path) -> bool:
+    from ..log.reader import read_log
+
+    return bool(read_log(path).header.caller)
+
+
+def mended(path: Path) -> None:
+    """Repair a log, and say what was done."""
+    from ..log.repair import repair
+
+    with log_problems(path):
+        done = repair(path)
+    if done.kept is None:
+        say(f"{path} is whole; nothing was repaired")
+        return
+    for lost in done.lost:
+        which = f"record {lost.seq} is" if lost.seq == lost.to else f"records {lost.seq} to {lost.to} are"
+        warn(f"{which} lost ({lost.because}); the log says so in its place")
+    if done.torn:
+        warn("the torn record at the end was cut off")
+    say(f"the log as it was is kept in {done.kept}")
+
+
+def standing_of(path: Path) -> Standing:
+    """Fold a log, and say where it stands.
+
+    Raises:
+        Problem: if it cannot be gone on with.
+    """
+    from ..log.errors import ReplayDiverged, TableChanged
+    from ..log.resume import stand
+
+    with log_problems(path):
+        try:
+            return stand(path)
+        except TableChanged as error:
+            short = str(error).partition("; ")[0]
+            raise Problem(f"{short}; to go on under this one, fork it: fsm-agent fork {path}", LOG) from None
+        except ReplayDiverged as error:
+            raise Problem(str(error), LOG) from None
+
+
+async def go_on(session: Session, prompt: str | None, options: Mapping[str, Any], view: View, *, one_end: bool) -> Followed:
+    """Let an interrupted run go on, then submit the prompt, if there is one.
+
+    Args:
+        session: the resumed session.
+        prompt: what comes next, None for nothing.
+        options: of the prompt's submission.
+        view: what is written.
+        one_end: only the last of two runs may write its end.
+
+    Raises:
+        Problem: if there is nothing to do.
+    """
+    followed: Followed | None = None
+    async with session.agent:
+        if session.interrupted is not None:
+            path = session.interrupted.path
+            shown = _Endless(view) if one_end and prompt is not None else view
+            with log_problems(path):
+                followed = await follow(session.go_on(), shown)
+        if prompt is not None:
+            followed = await follow(session.submit(prompt, **options), view)
+    if followed is None:
+        raise Problem("the run has ended, and there is nothing to go on with; give a prompt")
+    return followed
+
+
+class _Endless:
+    """A view whose end is left to another one."""
+
+    def __init__(self, view: View) -> None:
+        self.show = view.show
+
+    def end(self, result: Mapping[str, Any]) -> str:
+        """Give nothing."""
+        return ""
