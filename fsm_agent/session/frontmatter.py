@@ -163,5 +163,16 @@ def _lines(head: str) -> Mapping[str, Any] | None:
         name, colon, value = line.partition(":")
         if not colon or name != name.strip() or not name.replace("-", "").replace("_", "").isalnum():
             return None
-        fields[name] = {"true": True, "false": False}.get(value.strip(), value.strip())
+        fields[name] = _value(value.strip())
     return fields
+
+
+def _value(text: str) -> Any:
+    """Read one value: what YAML takes for a list, a number or the like, else the text as it stands."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text
+    return text if value is None or isinstance(value, Mapping) else value
