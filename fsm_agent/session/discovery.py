@@ -18,7 +18,7 @@ from .subagents import AgentTool
 
 
 @frozen
-class Surroundings:
+class Discovered:
     """What was found.
 
     Attributes:
@@ -60,7 +60,7 @@ class Surroundings:
         }
 
 
-def look_around(cwd: Path, home: Path | None = None, *, trusted: bool = False) -> Surroundings:
+def discover(cwd: Path, home: Path | None = None, *, trusted: bool = False) -> Discovered:
     """Find what a project and the user's home bring.
 
     Nothing of it grants anything: skills and agents are texts, and what they ask for is judged call by call. In a project
@@ -73,4 +73,4 @@ def look_around(cwd: Path, home: Path | None = None, *, trusted: bool = False) -
     """
     memory, skills, agents = load_memory(cwd, home, trusted=trusted), load_skills(cwd, home), load_agents(cwd, home)
     warnings = (*memory.warnings, *skills.warnings, *agents.warnings)
-    return Surroundings(cwd, tuple(memory.files), skills.skills, agents.agents, warnings, trusted)
+    return Discovered(cwd, tuple(memory.files), skills.skills, agents.agents, warnings, trusted)

@@ -18,9 +18,9 @@ from fsm_agent.server.app import LoopbackServer
 from fsm_agent.server.replies import calls, says
 from fsm_agent.server.replies import tool as use
 from fsm_agent.session.agents import load_agents
+from fsm_agent.session.discovery import discover
 from fsm_agent.session.memory import MAX_CHARS, Memory, NestedMemory, imports_of, load_memory, user_context
 from fsm_agent.session.skills import LISTED, LISTED_ALL, Skill, listing, load_skills
-from fsm_agent.session.surroundings import look_around
 
 from .family import Family, ask
 
@@ -124,7 +124,7 @@ def test_links_out_of_the_project_are_passed_over(project: Path, tmp_path: Path)
     for name in (".claude/agents/a.md", ".claude/skills/a/SKILL.md", "AGENTS.md"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).symlink_to(secret)
-    found = look_around(project)
+    found = discover(project)
     assert list(found.agents) == ["general"]
     assert not found.skills
     assert not [file for file in found.memory if "SECRET" in file.text]
@@ -136,7 +136,7 @@ def test_a_named_pipe_holds_nobody_up(project: Path) -> None:
     for name in (".claude/agents/a.md", ".claude/skills/a/SKILL.md", "CLAUDE.md"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(project / name)
-    found = look_around(project)
+    found = discover(project)
     assert (list(found.agents), list(found.skills), found.memory) == (["general"], [], ())
 
 
@@ -165,7 +165,7 @@ def test_skills_load_in_three_levels(project: Path, home: Path) -> None:
     ]
     with LoopbackServer(script) as server:
         agent = Agent(
-            "claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **look_around(project, home).settings()
+            "claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **discover(project, home).settings()
         )
         seen: list[Any] = []
         run_sync("hello there", agent=agent, on_output=seen.append)
@@ -184,13 +184,13 @@ def test_skills_by_kind(project: Path) -> None:
     """A skill that the model may not use by itself is in no list of the model; without skills there is no tool."""
     put(project / ".claude/skills/mine/SKILL.md", "---\ndisable-model-invocation: true\n---\nOnly people use it.")
     put(project / ".claude/skills/plain/SKILL.md", "# Plain\n\nDoes plain things.")
-    found = look_around(project)
+    found = discover(project)
     assert found.skills["plain"].description == "Plain"
     (tool,) = [tool for tool in found.tools() if tool.name == "Skill"]
     assert "plain" in tool.description
     assert "mine" not in tool.description
     (project / ".claude/skills/plain/SKILL.md").unlink()
-    assert "Skill" not in [tool.name for tool in look_around(project).tools()]
+    assert "Skill" not in [tool.name for tool in discover(project).tools()]
 
 
 @pytest.mark.parametrize(
@@ -239,9 +239,7 @@ def test_a_fitting_skill_is_brought_up_once(project: Path) -> None:
         says("ok"),
     ]
     with LoopbackServer(script) as server:
-        agent = Agent(
-            "claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **look_around(project).settings()
-        )
+        agent = Agent("claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **discover(project).settings())
         run_sync("Please fill these PDF forms with values", agent=agent)
         assert server.breaches == []
         last = json.dumps(server.requests[-1].body["messages"])
@@ -338,9 +336,7 @@ def test_memory_goes_in_front_and_nested_ones_follow(project: Path) -> None:
     put(project / "src/y.py", "y")
     read = [calls(use("Read", {"file_path": str(project / name)})) for name in ("src/deep/x.py", "src/y.py")]
     with LoopbackServer([*read, says("ok")]) as server:
-        agent = Agent(
-            "claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **look_around(project).settings()
-        )
+        agent = Agent("claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **discover(project).settings())
         run_sync("go", agent=agent)
         assert server.breaches == []
         bodies = [json.dumps(request.body["messages"]) for request in server.requests]
@@ -374,7 +370,7 @@ def test_todos_of_a_conversation_and_of_its_agents(project: Path) -> None:
         main=[calls(use("TodoWrite", {"todos": mine})), calls(ask("work")), says("ok")],
         work=[calls(use("TodoWrite", {"todos": theirs})), says("ok")],
     )
-    settings = look_around(project).settings()
+    settings = discover(project).settings()
     (todo,) = [tool for tool in settings["tools"] if isinstance(tool, TodoWrite)]
     with LoopbackServer(script) as server:
         agent = Agent("claude-sonnet-5-5", cwd=project, base_url=server.base_url, api_key="k", **settings)
