@@ -9,6 +9,7 @@ import click
 
 from .places import LOGS_HELP
 from .problems import FAILED, Problem
+from .run import DEFAULT_MODEL
 
 
 @click.command(
@@ -40,9 +41,7 @@ def command(transcript: Path, output: Path | None, model: str | None) -> int:
         raise Problem(str(error), FAILED) from None
     except OSError as error:
         raise Problem(f"{error.filename or transcript}: {error.strerror}") from None
-    name = model or read.model
-    if not name:
-        raise Problem(f"{transcript}: names no model; give one with --model")
+    name = model or read.model or DEFAULT_MODEL
     session, run = new_id(), new_id()
     place = log_folder() / session / f"{run}.jsonl" if output is None else output
     try:
