@@ -144,6 +144,8 @@ class Submission:
         query = self._query
         if query is None:
             self.session._active = None
+            with anyio.CancelScope(shield=True):  # a compaction by hand leaves a connection
+                await self.session.agent._after_run()
             return
         try:
             await query.__aexit__(kind, error, trace)
