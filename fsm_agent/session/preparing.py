@@ -41,7 +41,6 @@ class Surroundings:
         hooks: the hooks; None without any.
         commands: the Markdown commands.
         local: names of the commands that need no model.
-        skills: gives what is said to the model for a skill that the user calls by its name, None if there is none of it.
     """
 
     cwd: Path
@@ -50,7 +49,6 @@ class Surroundings:
     hooks: HookSet | None = None
     commands: Commands = field(factory=Commands)
     local: frozenset[str] = frozenset()
-    skills: Callable[[str, str], str | None] | None = None
 
 
 @frozen
@@ -109,9 +107,6 @@ def _is_path(typed: UserInput) -> bool:
 
 
 async def _command(typed: UserInput, around: Surroundings) -> Plan:
-    text = None if around.skills is None else around.skills(typed.command, typed.arguments)
-    if text is not None:
-        return Plan(blocks=prompt_blocks(text), token_budget=typed.token_budget)
     command = around.commands.by_name.get(typed.command)
     if command is None:
         names = [*around.local, *around.commands.by_name]

@@ -12,6 +12,8 @@ from ..log.files import SyncPolicy
 from ..log.format import Parent
 from ..log.journal import Journal
 from ..log.resume import Standing, reopen
+from ..runtime.notices import warn
+from ..runtime.tools.orphans import end_orphans
 
 
 class LazyJournal:
@@ -53,5 +55,11 @@ class LazyJournal:
 
 
 def reopened(standing: Standing, policy: str, path: Path) -> Journal:
-    """Open the log of an interrupted run again; see :func:`fsm_agent.log.resume.reopen`."""
-    return reopen(standing, policy=SyncPolicy(policy))
+    """Open the log of an interrupted run again, and end what its engine left behind.
+
+    With the log's lock it is known that no engine drives the run any more. See :func:`fsm_agent.log.resume.reopen`.
+    """
+    journal = reopen(standing, policy=SyncPolicy(policy))
+    if words := str(end_orphans(standing.state.control.run.id)):
+        warn(words)
+    return journal

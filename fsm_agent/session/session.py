@@ -58,7 +58,6 @@ class Session:
         model: the model of the next runs.
         commands: the user's Markdown commands.
         local: commands of the session itself by name; they call no model but the compactor's.
-        skills: gives what is said to the model for a skill that the user calls by its name (and arguments), or None.
         rows: rows of the last run.
     """
 
@@ -79,7 +78,6 @@ class Session:
         self.model = agent.config.model
         self.commands = commands if commands is not None else Commands()
         self.local: dict[str, LocalCommand] = dict(LOCAL_COMMANDS)
-        self.skills: Callable[[str, str], str | None] | None = None
         self.rows: tuple[str, ...] = ()
         self._active: Submission | None = None
         self._warned = False
@@ -227,7 +225,6 @@ class Session:
             hooks=self.hooks,
             commands=self.commands,
             local=frozenset(self.local) if local else frozenset(),
-            skills=self.skills,
         )
 
     def replace(self, state: LoopState) -> None:
