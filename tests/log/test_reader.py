@@ -70,10 +70,30 @@ def _flip(path: Path, whole: bytes, places: range) -> None:
 
 @pytest.mark.slow
 def test_every_flipped_bit_is_noticed_and_its_record_named(path: Path) -> None:
-    """Each single flipped bit of a small log, newlines included, is an error that names the record it is in."""
-    toy.write(path, (*toy.EVENTS[4:6], toy.EVENTS[-1]))
+    """Each single flipped bit of a log of 50,000 bits, newlines included, is an error that names the record it is in."""
+    toy.write(path, (*toy.EVENTS[:-1], *toy.EVENTS[1:3], toy.EVENTS[-1]))
     whole = path.read_bytes()
+    assert 8 * len(whole) >= 50_000
     _flip(path, whole, range(len(whole)))
+
+
+@pytest.mark.slow
+def test_every_cut_of_a_log_with_damage_inside(path: Path) -> None:
+    """A torn tail never hides damage before it: of a log with one bad record, every cut behind that is called damaged."""
+    toy.write(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b"block", b"blocK", 1)
+    whole = b"".join(lines)
+    bad = sum(map(len, lines[:4]))
+    path.write_bytes(whole)
+    for size in reversed(range(len(lines[0]), len(whole))):
+        os.truncate(path, size)
+        if size >= bad:
+            with pytest.raises(LogDamaged) as caught:
+                _ = read_log(path).tail
+            assert caught.value.seq == 3
+        else:
+            assert read_log(path).tail.records <= 2
 
 
 def test_flipped_bits_are_noticed_and_their_record_named(path: Path, whole: bytes) -> None:
