@@ -23,7 +23,9 @@ import anyio.lowlevel
 from anyio import to_thread
 from attrs import frozen
 
+from ..scope import SCOPE
 from .bounded import Bounded
+from .orphans import run_mark
 from .survivors import MARK, Leftover, find_leftovers
 
 _CHUNK = 65_536
@@ -156,7 +158,9 @@ async def run_process(
     Raises:
         OSError: if the program cannot be started.
     """
-    mark = mark or secrets.token_hex(8)
+    scope = SCOPE.get()
+    # The run's id in the mark lets a later resume find what a killed engine left behind.
+    mark = mark or run_mark("" if scope is None else scope.run_id, secrets.token_hex(8))
     output, errors = Bounded(spawn.head, spawn.tail), Bounded(spawn.head, spawn.tail)
     timed_out = False
     with contextlib.ExitStack() as stack:

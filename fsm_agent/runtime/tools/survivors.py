@@ -97,3 +97,26 @@ def find_leftovers(session: int, mark: str, pipes: frozenset[int]) -> tuple[Left
             words = decode(_read(f"/proc/{pid}/cmdline").replace(b"\0", b" ")).strip()
             found.append(Leftover(pid=pid, command=words[:80]))
     return tuple(found)
+
+
+def all_marked(marks: tuple[str, ...]) -> tuple[Leftover, ...]:
+    """Find the living processes whose mark holds one of these texts, in order of their ids."""
+    needles = tuple(mark.encode() for mark in marks)
+    found = []
+    for pid in sorted(_processes()):
+        variables = _read(f"/proc/{pid}/environ").split(b"\0")
+        marked = [item for item in variables if item.startswith(MARK.encode() + b"=")]
+        if any(needle in item for item in marked for needle in needles) and _family(pid) is not None:
+            words = decode(_read(f"/proc/{pid}/cmdline").replace(b"\0", b" ")).strip()
+            found.append(Leftover(pid=pid, command=words[:80]))
+    return tuple(found)
+
+
+def parents_of(pid: int) -> tuple[int, ...]:
+    """Give the processes above one, the nearest first."""
+    found: list[int] = []
+    family = _family(pid)
+    while family is not None and family[0] > 0 and family[0] not in found:
+        found.append(family[0])
+        family = _family(family[0])
+    return tuple(found)
