@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from .tokens import estimate_document, estimate_image, estimate_schema, estimate_text
+from .tokens import RESULT_OVERHEAD, estimate_call, estimate_document, estimate_image, estimate_schema, estimate_text
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -138,10 +138,11 @@ def read_block(value: Mapping[str, Any], sizes: Mapping[str, tuple[int, int, int
         return Block(type=kind, json=text, tokens=size, media=(media,))
     identity = value.get("id") or value.get("tool_use_id") or ""
     name = value.get("name") or ""
+    size = estimate_call(str(name), dumps(value.get("input"))) if kind == "tool_use" else estimate_schema(text)
     return Block(
         type=kind,
         json=text,
-        tokens=estimate_schema(text),
+        tokens=size,
         chars=len(text),
         id=identity if isinstance(identity, str) else "",
         name=name if isinstance(name, str) else "",
@@ -150,7 +151,7 @@ def read_block(value: Mapping[str, Any], sizes: Mapping[str, tuple[int, int, int
 
 def _read_result(value: Mapping[str, Any], text: str, sizes: Mapping[str, tuple[int, int, int]] | None) -> Block:
     content = value.get("content")
-    tokens = 8
+    tokens = RESULT_OVERHEAD
     chars = 0
     media: tuple[Media, ...] = ()
     blank = not content
@@ -203,7 +204,8 @@ def tool_result(tool_use_id: str, content: str | Sequence[Mapping[str, Any]], *,
 def tool_use(tool_use_id: str, name: str, input_json: str) -> Block:
     """Make a call block from its parts; ``input_json`` is the text of a JSON object."""
     text = f'{{"type":"tool_use","id":{dumps(tool_use_id)},"name":{dumps(name)},"input":{input_json}}}'
-    return Block(type="tool_use", json=text, tokens=estimate_schema(text), chars=len(text), id=tool_use_id, name=name)
+    size = estimate_call(name, input_json)
+    return Block(type="tool_use", json=text, tokens=size, chars=len(text), id=tool_use_id, name=name)
 
 
 def block_value(block: Block) -> Any:
