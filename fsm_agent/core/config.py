@@ -25,6 +25,8 @@ class EarlyStart(StrEnum):
 class Microcompact(StrEnum):
     """How old tool results are cleared (spec 02, layer 3)."""
 
+    AUTO = "auto"
+    """``cached`` for a model that binds thinking to its history and takes clearing edits, else ``off``."""
     OFF = "off"
     LOCAL = "local"
     CACHED = "cached"
@@ -64,7 +66,7 @@ class ContextConfig:
     result_chars: int = 200_000
     preview_chars: int = 2_000
     snip: bool = False
-    microcompact: Microcompact = Microcompact.OFF
+    microcompact: Microcompact = Microcompact.AUTO
     keep_results: int = 5
     microcompact_percent: int = 10
     collapse: bool = False
@@ -241,6 +243,12 @@ def _check(config: LoopConfig) -> None:
             raise ConfigError(f"context.{name} must be a whole number of at least 1, not {value!r}")
     if not config.model:
         raise ConfigError("model must not be empty")
+    named = (("model", (config.model,)), ("fallback_models", config.fallback_models), ("effort", (config.effort or "",)))
+    for name, texts in (*named, ("betas", config.betas)):
+        for text in texts:
+            # ``isprintable`` refuses control characters and half a surrogate pair; betas travel in a header.
+            if not text.isprintable() or (name == "betas" and not text.isascii()):
+                raise ConfigError(f"{name} holds characters that no request can carry: {text!r}")
     if config.model in config.fallback_models:
         raise ConfigError(f"fallback_models must not name the main model {config.model!r}")
     if len(set(config.fallback_models)) != len(config.fallback_models):

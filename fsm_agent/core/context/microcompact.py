@@ -19,8 +19,14 @@ LAYER = "microcompact"
 
 
 def mode(config: LoopConfig, info: ModelInfo) -> Microcompact:
-    """Tell how results are cleared for this model: ``cached`` needs clearing edits, else it is ``local``."""
+    """Tell how results are cleared for this model.
+
+    ``cached`` needs clearing edits, else it is ``local``. Left open, a model that binds thinking to its history has its
+    results cleared by the API, which leaves that history alone; for others nothing is cleared.
+    """
     wanted = config.context.microcompact
+    if wanted is Microcompact.AUTO:
+        return Microcompact.CACHED if info.binds_thinking and info.context_edits else Microcompact.OFF
     return Microcompact.LOCAL if wanted is Microcompact.CACHED and not info.context_edits else wanted
 
 

@@ -26,9 +26,18 @@ def exempt_tools(config: LoopConfig) -> frozenset[str]:
 
 
 @by_identity
+def _counts_clearable(config: LoopConfig) -> bool:
+    """Tell whether results may be cleared at all, with any model of this configuration."""
+    wanted = config.context.microcompact
+    if wanted is Microcompact.AUTO:
+        return any(info.binds_thinking and info.context_edits for info in config.models)
+    return wanted is not Microcompact.OFF
+
+
+@by_identity
 def _key(config: LoopConfig) -> str:
     """Name the settings that a tally depends on; they may differ from run to run of a session."""
-    if config.context.microcompact is Microcompact.OFF:
+    if not _counts_clearable(config):
         return "off"
     return f"{config.context.microcompact.value} {','.join(sorted(compactable_tools(config)))}"
 
@@ -64,7 +73,7 @@ def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally
                 media += len(block.media)
                 size += sum(part.size for part in block.media)
     clearable, cleared = tally.clearable, tally.clearable_tokens
-    if config.context.microcompact is not Microcompact.OFF:
+    if _counts_clearable(config):
         more = _clearable(view, start, config)
         clearable += more
         cleared += sum(freed for _, freed in more)

@@ -293,3 +293,17 @@ def test_thinking_that_the_api_refused_is_dropped_once_asked() -> None:
     assert not any(block.is_thinking for item in prepared.view for block in item.blocks)
     assert "a9" not in [item.id for item in prepared.view]
     assert not prepared.context.drop_thinking
+
+
+def test_left_open_the_api_clears_results_of_models_that_bind_thinking() -> None:
+    """By default clearing edits are asked for where thinking is bound to the history; elsewhere nothing is cleared."""
+    view = conversation(10, "word " * 600)
+    window = ContextConfig(context_window=20_000)
+    bound, free = config(info=BINDING, context=window), config(context=window)
+    for conf, asks in ((bound, True), (free, False)):
+        prepared = prepare(view, ContextState(), conf, MODEL, "r1/p-1")
+        built = build(prepared.view, prepared.context, conf, MODEL)
+        assert isinstance(built, Built)
+        assert prepared.view == view
+        assert (b"clear_tool_uses" in built.request.head) is asks
+        assert (prepared.context.deferred > 0) is asks
