@@ -259,5 +259,6 @@ def _closing(stage: _Stage, followed: Followed, played: Played, paint: Paint, *,
         ("log", str(stage.log)),
         ("replay it", f"fsm-agent replay {log}"),
         ("show it", f"fsm-agent show {log}"),
+        ("view it", f"fsm-agent view {log} --open"),
     ]
     return "\n".join([*lines, *(f"{name:<11} {value}" for name, value in facts)])

@@ -99,6 +99,10 @@ class SpanBook:
         """All spans so far, in the order in which they were asked for."""
         return tuple(self._spans.values())
 
+    def find(self, identity: str) -> Span | None:
+        """Give the span of an effect, None if it is not known."""
+        return self._spans.get(identity)
+
     def add(self, told: Told) -> None:
         """Take one step of the story."""
         self._answer(told.record.event, told.at, told.record.seq)
@@ -172,7 +176,7 @@ def _opened(effect: Effect, at: int, seq: int) -> Span | None:
         case Compact():
             return Span(effect.id, EffectKind.COMPACT, effect.kind.value, "", at, seq)
         case StageCollapse():
-            return Span(effect.id, EffectKind.COLLAPSE, effect.span, "", at, seq)
+            return Span(effect.id, EffectKind.COLLAPSE, effect.span.rpartition("/")[2], "", at, seq)
         case GatherAttachments():
             return Span(effect.id, EffectKind.ATTACHMENTS, "", "", at, seq)
         case StartPrefetch():

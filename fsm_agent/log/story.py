@@ -36,9 +36,9 @@ class Told:
 class Story:
     """Reads a log and folds it as far as possible.
 
-    A log of another transition table is not folded; behind a gap, and behind a record on which the fold and the log differ,
-    nothing is folded until the next stored state. Damage ends the story; what stands before it is told. :attr:`problems` says
-    so after the reading.
+    A log of another transition table is not folded; behind a gap, and behind a record at which the fold takes other rows,
+    nothing is folded until the next stored state. A fold that takes the same rows and gives something else goes on. Damage
+    ends the story; what stands before it is told. :attr:`problems` says all that after the reading.
 
     Attributes:
         header: the log's header.
@@ -82,7 +82,7 @@ class Story:
         """
         from ..core.step import step
 
-        state, latest, digests = self.begin, self.created, StateDigests()
+        state, latest, digests, differs = self.begin, self.created, StateDigests(), False
         try:
             for item in self._log.items():
                 if isinstance(item, Gap):
@@ -95,11 +95,17 @@ class Story:
                     yield Told(item, latest, None, None)
                     continue
                 made = step(state, item.event, self.header.config)
-                if not agrees(item, made, digests):
+                if made.taken != item.taken or made.rejected != item.rejected:
                     self.problems.append(f"The replay diverges at record {item.seq}; what it gives from there is not shown.")
                     state = None
                     yield Told(item, latest, None, None)
                     continue
+                if not differs and not agrees(item, made, digests):
+                    differs = True
+                    self.problems.append(
+                        f"From record {item.seq} on, states and effects are those that this version of fsm_agent gives; the "
+                        "recorded run took the same rows, but what it gave differs in something."
+                    )
                 yield Told(item, latest, state, made)
                 state = made.state
             tail = self._log.tail

@@ -41,7 +41,7 @@ def changes(before: LoopState, after: LoopState, words: Words) -> list[Change]:
     if old.messages is not new.messages and old.messages != new.messages:
         found.append(("messages", str(len(old.messages)), str(len(new.messages))))
     for name in ("failure", "words", "reports"):
-        _walk(name, getattr(old.iteration, name, None), getattr(new.iteration, name, None), found, words)
+        _walk(name, getattr(old.iteration, name), getattr(new.iteration, name), found, words)
     _walk("inbox", old.inbox, new.inbox, found, words)
     for name in _CONTEXT:
         _walk(f"context_state.{name}", getattr(old.context, name), getattr(new.context, name), found, words)

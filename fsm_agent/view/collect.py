@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from ..core.config import ConfigError, thresholds
-from ..core.effects import Effect, Emit
+from ..core.effects import Effect, EffectKind, Emit
 from ..core.events import EVENT_KINDS, USER_KINDS, EffectLost, Event, EventKind, Outcome, RunStarted, ToolFinished
 from ..core.messages import Message
 from ..core.outputs import Boundary, ErrorOutput, Notice, Retrying
@@ -129,7 +129,7 @@ class _Gatherer:
         if after is None:
             phase = next((self._targets[name] for name in reversed(record.taken) if name in self._targets), phase)
         turn = self._columns["turn"][-1] if after is None else after.turn_count
-        text = one_line(self._words(brief(event)), _BRIEF)
+        text = one_line(self._words(self._named(event)), _BRIEF)
         flags = self._flags(told, effects)
         self._column(record.seq, told.at, _KINDS.index(EVENT_KINDS[type(event)].value), known, phase, turn, text, flags)
         detail: dict[str, Any] = {"e": self._pool.plain(event)}
@@ -196,6 +196,13 @@ class _Gatherer:
         values = (seq, at - self._story.created, kind, rows, phase, turn, text, flags, *self._totals, len(self._contexts) - 1)
         for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
+
+    def _named(self, event: Event) -> str:
+        """Say what an event holds; the answer of a tool, or of a span of messages, says of which."""
+        span, text = self._book.find(getattr(event, "id", "")), brief(event)
+        if span is None or span.kind not in (EffectKind.TOOL, EffectKind.COLLAPSE) or not span.name:
+            return text
+        return f"{span.name}  {text}" if text else span.name
 
     def _number(self, name: str) -> int:
         """Give the number of a row; an ignore, or a row of another table, gets one behind those of the table."""
@@ -277,7 +284,7 @@ class _Gatherer:
             "staged": facts.staged,
             "limits": lines,
             "kinds": kinds,
-            "reports": self._pool.plain(tuple(getattr(iteration, "reports", ()))),
+            "reports": self._pool.plain(iteration.reports),
             "replaced": len(memory.replacements),
             "spans": [[self._words(span.id), span.tokens, span.summary is not None, span.committed] for span in memory.spans],
             "freed": memory.freed,

@@ -74,7 +74,7 @@ def _node(node: Node, everywhere: list[Row], numbers: Mapping[str, int]) -> str:
     return (
         f'<g class="node {node.role}" data-phase="{node.phase}" data-stays="{_rows(stays, numbers)}">{title}{box}'
         f'<text class="name" x="{place.x:g}" y="{place.y:g}">{node.phase}</text>'
-        f'<text class="small" x="{place.x:g}" y="{place.y + 15:g}"></text></g>'
+        f'<text class="small" x="{place.x:g}" y="{place.y + 13.5:g}"></text></g>'
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from fsm_agent.core.config import LoopConfig
 from fsm_agent.core.events import RunStarted
@@ -16,8 +17,11 @@ from fsm_agent.core.rows import TABLE
 from fsm_agent.core.state import initial
 from fsm_agent.core.step import step
 from fsm_agent.diagram.model import picture
+from fsm_agent.log.fork import fork
 from fsm_agent.log.journal import Journal
+from fsm_agent.log.reader import read_log
 from fsm_agent.log.redact import Redactor
+from fsm_agent.log.repair import repair
 from fsm_agent.runtime.prompt import user_message
 from fsm_agent.scenario import load
 from fsm_agent.scenario.drive import drive
@@ -184,3 +188,46 @@ def test_long_texts_are_cut_after_they_are_masked() -> None:
     shown = words("x" * 80 + key + "y" * 100)
     assert "k" * 8 not in shown
     assert "more characters" in shown
+
+
+def test_a_fold_that_differs_only_in_what_it_gives_is_shown(tmp_path: Path) -> None:
+    """Where the rows agree and an effect does not, states are shown, with a word on it; where rows differ, not any more."""
+    config = LoopConfig(model="m")
+    start = RunStarted(run_id="r", messages=(user_message("r/p", "hi"),))
+    made = step(initial(config), start, config)
+    for name, recorded in (("a", evolve(made, effects=made.effects[:1])), ("b", evolve(made, taken=("run_started",)))):
+        journal = Journal.create(tmp_path / name, config, initial(config), "s", "r")
+        journal.append(start, recorded, sync=False)
+        journal.release()
+    same, other = render_view(tmp_path / "a"), render_view(tmp_path / "b")
+    assert "took the same rows" in same.problem
+    assert json.loads(parse(same.html).scripts["steps-0"])[1]["d"]
+    assert "diverges at record 1" in other.problem
+    assert "d" not in json.loads(parse(other.html).scripts["steps-0"])[1]
+
+
+def test_a_repaired_log_shows_its_gap(tmp_path: Path) -> None:
+    """Records that a repair took out are named; those behind the gap are shown, with their own numbers."""
+    log = long_log(tmp_path / "a.jsonl", 60, words=5)
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:20], lines[20].replace(b'"at":1', b'"at":2', 1), *lines[21:]]))
+    repair(log)
+    made = render_view(log)
+    index = index_of(made.html)
+    assert "Records 20 to 20 are missing" in made.problem
+    assert not made.damaged
+    numbers = index["steps"]["seq"]
+    assert numbers[:21] == [*range(20), 21]
+    assert index["terminal"]["reason"] == "completed"
+
+
+def test_a_later_run_of_a_session_begins_with_its_history(tmp_path: Path) -> None:
+    """A log that continues another one shows the messages that it began with, and names that log."""
+    first = tmp_path / "a.jsonl"
+    maker = Maker(first)
+    maker.finish("The first answer.")
+    fork(first, None, tmp_path / "b.jsonl")
+    index = index_of(render_view(tmp_path / "b.jsonl").html)
+    assert index["parent"] == f"a.jsonl#{read_log(first).tail.records}"
+    assert index["lists"][0][0] == 0
+    assert len(index["lists"][0][2]) == 2

@@ -98,9 +98,9 @@ function effectsPanel(step) {
       el("th", { scope: "row" }, span.kind === "tool" ? span.name : `${span.kind} ${span.name}`.trim()),
       el("td", {}, `+${lasts(span.issued)}`),
       el("td", {}, span.started === null ? "–" : lasts(span.started - span.issued)),
-      el("td", {}, span.started === null && span.kind === "tool" ? "did not run" : lasts(span.ended - run)),
+      el("td", {}, flying ? `${lasts(Math.max(0, STEPS.at[step] - run))} so far` : span.started === null && span.kind === "tool" ? "did not run" : lasts(span.ended - run)),
       el("td", {}, flying ? "in flight" : span.how, span.detail && !flying ? el("span", { class: "way" }, ` ${span.detail}`) : null),
-      el("td", {}, span.used[0] || span.used[1] ? `${tokens(span.used[0])} / ${tokens(span.used[1])}` : ""),
+      el("td", {}, !flying && (span.used[0] || span.used[1]) ? `${tokens(span.used[0])} / ${tokens(span.used[1])}` : ""),
     );
   });
   const table = el("table", { class: "spans" }, el("thead", {}, head), el("tbody", {}, ...body));
