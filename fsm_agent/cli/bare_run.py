@@ -51,6 +51,10 @@ class BareRun:
         """How the run ended, None before that."""
         return self.run.terminal
 
+    def interrupt(self) -> None:
+        """End it as Ctrl-C does."""
+        self.run.interrupt()
+
     async def __aenter__(self) -> BareRun:
         await self.run.__aenter__()
         return self

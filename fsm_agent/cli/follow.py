@@ -34,6 +34,10 @@ class Followable(Protocol):
         """The result object, None before the end."""
         ...
 
+    def interrupt(self) -> None:
+        """End it as Ctrl-C does."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
@@ -62,12 +66,10 @@ class Followed:
     Attributes:
         terminal: how the run ended.
         result: the result object.
-        run: the run, for its rows.
     """
 
     terminal: Terminal
     result: Mapping[str, Any]
-    run: Run
 
 
 async def follow(
@@ -90,7 +92,7 @@ async def follow(
         Problem: the run could not go on (its log could not be written, say).
     """
     writer = Writer() if writer is None else writer
-    watch = Watch(lambda: submission.run.interrupt())
+    watch = Watch(submission.interrupt)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
         try:
@@ -114,7 +116,7 @@ async def follow(
     if terminal is None or result is None:
         raise Problem("the run ended without a result", FAILED)
     await writer.write(view.end(result))
-    return Followed(terminal, result, submission.run)
+    return Followed(terminal, result)
 
 
 def _plain(error: Exception) -> Exception:

@@ -10,8 +10,9 @@ import click
 from .options import json_view, output_options
 from .places import LOGS_HELP
 from .problems import Problem
+from .project_options import is_trusted, open_project, project_options, read_schema, read_source_option
 from .rule_options import RuleCommand, read_rules
-from .settings import read_dollars, read_set, read_settings, read_tokens
+from .settings import read_dollars, read_set, read_tokens
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -51,12 +52,14 @@ Examples:
     "--disallowed-tools", "--disallowedTools", "denied", multiple=True, metavar="RULE...", help="Rules that deny; they win."
 )
 @click.option("--permission-mode", type=click.Choice(_MODES), help="What is allowed without a rule.  [default: default]")
+@click.option("--trust", is_flag=True, help="Trust the workspace for this run: its files may grant, not only restrict.")
 @click.option(
-    "--settings",
-    "settings_given",
+    "--json-schema",
     metavar="FILE|JSON",
-    help="Settings with 'permissions', 'hooks' and 'model' in the known form.",
+    help="The final answer must be JSON that fits this schema; wrong answers go back a few times.",
 )
+@click.option("--tool-summary-model", metavar="NAME", help="A small model that sums up each round of tools in a line.")
+@project_options
 @click.option("--add-dir", "add_dirs", multiple=True, type=_FOLDER, help="Another folder in which tools may work; repeat it.")
 @click.option("--cwd", type=_FOLDER, default=".", help="The workspace.  [default: the current folder]")
 @click.option(
@@ -96,7 +99,13 @@ def command(
     allowed: tuple[str, ...],
     denied: tuple[str, ...],
     permission_mode: str | None,
+    trust: bool,
+    json_schema: str | None,
+    tool_summary_model: str | None,
     settings_given: str | None,
+    setting_sources: str,
+    bare: bool,
+    mcp_given: tuple[str, ...],
     add_dirs: tuple[str, ...],
     cwd: str,
     log: Path | None,
@@ -119,7 +128,6 @@ def command(
     standard error, and the exit code says how the run ended.
     """
     view = json_view(output_format, include_partial_messages)
-    settings = read_settings("{}" if settings_given is None else settings_given)
     allow, unknown_allowed = read_rules(allowed, "--allowed-tools")
     deny, unknown_denied = read_rules(denied, "--disallowed-tools")
     values = read_set(pairs)
@@ -128,6 +136,7 @@ def command(
         "max_turns": max_turns,
         "max_budget": None if max_budget_usd is None else read_dollars(max_budget_usd),
         "effort": effort,
+        "output_schema": None if json_schema is None else read_schema(json_schema),
     }
     for key, value in given.items():
         if value is not None and key in values:
@@ -137,6 +146,13 @@ def command(
     if resume is not None and latest:
         raise Problem("--resume and --continue say the same thing twice; give one of them")
     from .running import Asked, run_prompt
+
+    sources = read_source_option(setting_sources)
+    trusted = trust or is_trusted(cwd)
+    project = open_project(Path(cwd), settings=settings_given, sources=sources, bare=bare, trusted=trusted)
+    settings = project.settings
+    if settings.fallback_models and "fallback_models" not in values:
+        values["fallback_models"] = settings.fallback_models
 
     going_on = resume is not None or latest
     if going_on:
@@ -149,15 +165,17 @@ def command(
             values=values,
             system=(system_prompt, append_system_prompt),
             token_budget=budget,
-            allow=(*settings.allow, *allow),
-            ask=settings.ask,
-            deny=(*settings.deny, *deny),
+            allow=allow,
+            deny=deny,
             mode=permission_mode or settings.mode or "default",
-            add_dirs=(*settings.add_dirs, *add_dirs),
-            hooks=settings.hooks,
+            add_dirs=add_dirs,
+            project=project,
+            servers=mcp_given,
+            bare=bare,
+            summaries=tool_summary_model,
             cwd=Path(cwd),
             log=log,
-            warnings=(*settings.warnings, *unknown_allowed, *unknown_denied),
+            warnings=(*unknown_allowed, *unknown_denied),
             partial=include_partial_messages,
             resume=find_log(resume) if going_on else None,
             log_sync=log_sync,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -22,8 +22,13 @@ from .follow import Followed, View, follow
 from .json_view import ResultView
 from .places import check_writable, log_folder, models_file
 from .problems import Problem
+from .project_options import servers
 from .prompts import read_prompt, system_context, system_parts
 from .text_view import TextView
+
+if TYPE_CHECKING:
+    from ..runtime.tools.base import Tool
+    from ..session.project import Project
 
 
 @frozen
@@ -37,11 +42,13 @@ class Asked:
     system: tuple[str | None, str | None]
     token_budget: int | None
     allow: tuple[str, ...]
-    ask: tuple[str, ...]
     deny: tuple[str, ...]
     mode: str
     add_dirs: tuple[str, ...]
-    hooks: Mapping[str, Any]
+    project: Project
+    servers: tuple[str, ...]
+    bare: bool
+    summaries: str | None
     cwd: Path
     log: Path | None
     warnings: tuple[str, ...]
@@ -66,11 +73,10 @@ def run_prompt(asked: Asked, view: View | None) -> int:
     if asked.resume is not None:
         return _resume(asked, asked.resume, view)
     key = access(asked.base_url)
-    session_id = new_id()
-    agent = _agent(asked, key, session_id)
+    make_agent(asked, key, "check")  # what is wrong is said before anything is read or started
     prompt = read_prompt(asked.prompt)
     shown = _begin(asked, view)
-    followed = anyio.run(_run, Session(agent, session_id=session_id), prompt, asked.token_budget, _log_file(asked.log), shown)
+    followed = anyio.run(partial(_run, asked, key, prompt, shown))
     _close(followed, quiet=view is not None)
     return exit_code(followed.terminal)
 
@@ -89,14 +95,22 @@ def _resume(asked: Asked, log: Path, view: View | None) -> int:
     key = access(asked.base_url)
     model = asked.model or standing.state.control.tool_use_context.model
     session_id = standing.header.session
-    agent = _agent(evolve(asked, model=model), key, session_id)
+    asked = evolve(asked, model=model)
+    make_agent(asked, key, session_id)
     prompt = None if asked.prompt is None else read_prompt(asked.prompt)
     shown = _begin(asked, view)
     run_id = new_id()
     place = _log_file(asked.log) or log.parent / f"{run_id}.jsonl"
     options = {"token_budget": asked.token_budget, "log": place, "run_id": run_id}
-    session = Session.resume(agent, standing)
-    followed = anyio.run(partial(go_on, session, prompt, options, shown, one_end=isinstance(view, ResultView)))
+
+    async def resumed() -> Followed:
+        async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings):
+            session = Session.resume(make_agent(asked, key, session_id, tools, warnings), standing)
+            session.commands = asked.project.commands
+            async with session:
+                return await go_on(session, prompt, options, shown, one_end=isinstance(view, ResultView))
+
+    followed = anyio.run(resumed)
     _close(followed, quiet=view is not None)
     return exit_code(followed.terminal)
 
@@ -110,9 +124,12 @@ def _begin(asked: Asked, view: View | None) -> View:
     return TextView(Paint(coloured(sys.stdout)), thinking=is_verbose()) if is_terminal(sys.stdout) else _Answer()
 
 
-async def _run(session: Session, prompt: str, token_budget: int | None, log: Path | None, view: View) -> Followed:
-    async with session.agent:
-        return await follow(session.submit(prompt, token_budget=token_budget, log=log), view)
+async def _run(asked: Asked, key: str | None, prompt: str, view: View) -> Followed:
+    session_id = new_id()
+    async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings):
+        agent = make_agent(asked, key, session_id, tools, warnings)
+        async with agent, asked.project.session(agent, session_id=session_id) as session:
+            return await follow(session.submit(prompt, token_budget=asked.token_budget, log=_log_file(asked.log)), view)
 
 
 class _Answer:
@@ -141,7 +158,27 @@ class _Answer:
         return text if text.endswith("\n") else text + "\n"
 
 
-def _agent(asked: Asked, key: str | None, session_id: str) -> Agent:
+def make_agent(
+    asked: Asked,
+    key: str | None,
+    session_id: str,
+    tools: Sequence[Tool] | None = None,
+    warnings: Sequence[str] = (),
+    **more: Any,
+) -> Agent:
+    """Make the agent that was asked for.
+
+    Args:
+        asked: what the user asked for.
+        key: for the SDK; None if it finds one.
+        session_id: the session, whose folder takes long results.
+        tools: tools besides those of the project; None for the built-in ones.
+        warnings: of whoever made them.
+        more: further settings of the agent.
+
+    Raises:
+        Problem: for a setting that cannot hold.
+    """
     log = _log_file(asked.log)
     logs = None
     if log is None:
@@ -151,18 +188,18 @@ def _agent(asked: Asked, key: str | None, session_id: str) -> Agent:
             raise Problem(f"logs cannot be kept: {why}; give --log FILE or set XDG_STATE_HOME")
     results = logs / session_id / "results" if logs is not None else Path(f"{log}.results")
     cwd = Path(os.path.abspath(asked.cwd))
+    given = asked.project.agent_settings(tools)
+    given["add_dirs"] = (*given["add_dirs"], *asked.add_dirs)
     try:
-        return Agent(
+        agent = Agent(
             asked.model,
             logs=logs,
             cwd=cwd,
             permission_mode=asked.mode,
             log_sync=asked.log_sync,
             allow=asked.allow,
-            ask=asked.ask,
             deny=asked.deny,
-            add_dirs=asked.add_dirs,
-            hooks={"hooks": asked.hooks},
+            summary_model=asked.summaries,
             api_key=key,
             base_url=asked.base_url,
             models_file=models_file(),
@@ -170,10 +207,14 @@ def _agent(asked: Asked, key: str | None, session_id: str) -> Agent:
             results_folder=str(results),
             system=system_parts(*asked.system),
             system_context=system_context(cwd),
+            **given,
             **asked.values,
+            **more,
         )
     except ValueError as error:  # a setting, a rule, a mode, a hook: the text says which
         raise Problem(str(error)) from None
+    agent.warnings = (*asked.project.warnings, *warnings, *agent.warnings)
+    return agent
 
 
 def _log_file(path: Path | None) -> Path | None:

@@ -1,19 +1,14 @@
-"""What people write on the command line and in settings files, read into values; each complaint names the place."""
+"""What people write on the command line, read into values; each complaint names the place."""
 
 from __future__ import annotations
 
 import difflib
-import json
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
-
-from attrs import field, frozen
 
 from ..core.config import ContextConfig, LoopConfig
 from .problems import Problem
@@ -30,8 +25,6 @@ _ELSEWHERE = {
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _TOKENS = re.compile(r"\+?(\d+(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _MICRO = 1_000_000
-MAX_SETTINGS = 1_000_000
-"""Bytes of a settings file."""
 
 
 def read_set(pairs: Iterable[str], option: str = "--set") -> dict[str, Any]:
@@ -117,95 +110,3 @@ def read_dollars(text: str) -> int:
     if micro < 1:
         raise Problem(f"--max-budget-usd {text}: write an amount of dollars above 0, such as 0.5")
     return micro
-
-
-@frozen
-class Settings:
-    """What a settings object says.
-
-    Attributes:
-        allow: permission rules.
-        ask: permission rules.
-        deny: permission rules.
-        mode: permission mode, None if it does not say.
-        add_dirs: further folders.
-        hooks: the object under ``hooks``.
-        model: None if it does not say.
-        warnings: keys that were left out because nothing here knows them.
-    """
-
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    mode: str | None = None
-    add_dirs: tuple[str, ...] = ()
-    hooks: Mapping[str, Any] = field(factory=dict)
-    model: str | None = None
-    warnings: tuple[str, ...] = ()
-
-
-def read_settings(given: str) -> Settings:
-    """Read ``--settings``: JSON text, or a file that holds it (api-facts C1).
-
-    Raises:
-        Problem: if it cannot be read, or is not of the known shape.
-    """
-    value = _decoded(given)
-    if not isinstance(value, dict):
-        raise Problem("--settings: must be a JSON object")
-    permissions = value.get("permissions", {})
-    if not isinstance(permissions, dict):
-        raise Problem("--settings: 'permissions' must be an object")
-    hooks = value.get("hooks", {})
-    if not isinstance(hooks, dict):
-        raise Problem("--settings: 'hooks' must be an object whose keys are events")
-    known = ("allow", "ask", "deny", "defaultMode", "additionalDirectories")
-    odd = [f"permissions.{key}" for key in permissions if key not in known]
-    odd += [key for key in value if key not in ("permissions", "hooks", "model", "$schema")]
-    return Settings(
-        allow=_words(permissions, "allow"),
-        ask=_words(permissions, "ask"),
-        deny=_words(permissions, "deny"),
-        mode=_word(permissions, "defaultMode", "permissions."),
-        add_dirs=tuple(os.path.expanduser(folder) for folder in _words(permissions, "additionalDirectories")),
-        hooks=hooks,
-        model=_word(value, "model", ""),
-        warnings=tuple(f"--settings: {key} is not known here; left out" for key in odd),
-    )
-
-
-def _decoded(given: str) -> Any:
-    text, place = given, "--settings"
-    if not given.lstrip().startswith("{"):
-        path = Path(given)
-        place = f"--settings {given}"
-        try:
-            with path.open("rb") as file:
-                raw = file.read(MAX_SETTINGS + 1)
-            text = raw.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise Problem(f"{place}: is no UTF-8 text") from None
-        except OSError as error:
-            raise Problem(f"{place}: {error.strerror}") from None
-        if len(raw) > MAX_SETTINGS:
-            raise Problem(f"{place}: larger than {MAX_SETTINGS} bytes")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Problem(f"{place}: is no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
-    except (ValueError, RecursionError) as error:
-        raise Problem(f"{place}: is no JSON: {error}") from None
-
-
-def _words(permissions: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = permissions.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise Problem(f"--settings: 'permissions.{key}' must be a list of texts")
-    return tuple(value)
-
-
-def _word(owner: Mapping[str, Any], key: str, prefix: str) -> str | None:
-    value = owner.get(key)
-    if value is not None and not isinstance(value, str):
-        raise Problem(f"--settings: '{prefix}{key}' must be a text")
-    return value

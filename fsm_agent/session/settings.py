@@ -153,7 +153,7 @@ def read_flag(given: str, cwd: Path) -> Settings:
     path = Path(given)
     value = _load(path)
     if value is None:
-        raise SettingsError(f"--settings {given}: there is no such file")
+        raise SettingsError(f"--settings {given}: No such file or directory")
     return evolve(_read(value, f"--settings {given}", str(cwd), quiet=False), files=(path,))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from fsm_agent.cli.console import clean, one_line
 from fsm_agent.cli.problems import Problem
+from fsm_agent.cli.project_options import open_project
 from fsm_agent.cli.rule_options import split_rules, spread
-from fsm_agent.cli.settings import read_dollars, read_set, read_settings, read_tokens
+from fsm_agent.cli.settings import read_dollars, read_set, read_tokens
 from fsm_agent.core.config import EarlyStart, Microcompact
 
 
@@ -92,7 +94,7 @@ def test_settings_never_crash(value: object) -> None:
     """Whatever JSON the settings are, they are read or refused in words."""
     text = json.dumps(value)
     settings = text if text.startswith("{") else '{"permissions": ' + text + "}"
-    words = refusal(lambda: read_settings(settings))
+    words = refusal(lambda: open_project(Path("."), settings=settings, sources=(), bare=True, trusted=False))
     assert not words or words.startswith("--settings")
 
 

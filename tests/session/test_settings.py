@@ -129,7 +129,7 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str, words: str) -> None:
 
 def test_a_missing_file_on_the_command_line_is_an_error(tmp_path: Path) -> None:
     """A file that was named must be there; discovered ones need not."""
-    with pytest.raises(SettingsError, match="there is no such file"):
+    with pytest.raises(SettingsError, match="No such file"):
         load_settings(tmp_path, flag=str(tmp_path / "none.json"))
 
 
