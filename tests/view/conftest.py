@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,17 +23,25 @@ def browser() -> Iterator[Browser]:
         yield made
 
 
+class Pages(dict[str, Path]):
+    """Pages by name, each made when a test first asks for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._logs: dict[str, Callable[[Path], Path]] = {
+            "small": partial(long_log, steps=220, words=900),
+            "long": partial(long_log, steps=5_000, words=60),
+            "hostile": hostile_log,
+        }
+
+    def __missing__(self, name: str) -> Path:
+        page = self._folder / f"{name}.html"
+        page.write_bytes(render_view(self._logs[name](self._folder / f"{name}.jsonl")).html)
+        self[name] = page
+        return page
+
+
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Give pages by name: ``small`` of 150 steps with compactions, ``long`` of 5,000, ``hostile``."""
-    folder = tmp_path_factory.mktemp("view")
-    logs = {
-        "small": long_log(folder / "small.jsonl", 150, words=2_000),
-        "long": long_log(folder / "long.jsonl", 5_000, words=60),
-        "hostile": hostile_log(folder / "hostile.jsonl"),
-    }
-    made: dict[str, Path] = {}
-    for name, log in logs.items():
-        made[name] = folder / f"{name}.html"
-        made[name].write_bytes(render_view(log).html)
-    return made
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    """Give pages by name: ``small`` of 220 steps with compactions, ``long`` of 5,000, ``hostile``."""
+    return Pages(tmp_path_factory.mktemp("view"))

@@ -146,10 +146,12 @@ def test_context_shows_what_the_view_holds(small: Browser) -> None:
     """The context of a pass has its count, the limits, the kinds of messages, and the cuts up to there with a way to them."""
     small.press("4")
     assert "No request was prepared" in " ".join(texts(small, "#content p"))
+    full = small.read("Array.from({ length: COUNT }, (_, step) => step).find((step) => STEPS.context[step] > 3)")
+    small.read(f"go({full})")
+    assert "tool results" in texts(small, "#content .kinds th")
     small.press("End")
     facts = dict(zip(texts(small, "#content .facts dt"), texts(small, "#content .facts dd"), strict=False))
     assert "compaction at" in facts
-    assert "tool results" in texts(small, "#content .kinds th")
     assert any("compact (auto)" in text for text in texts(small, ".cuts li"))
     small.read("document.querySelector('.cuts .link').click()")
     assert small.read("flag(current, MARK.CUT)") is True
