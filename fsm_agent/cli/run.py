@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,9 @@ from .problems import Problem
 from .project_options import is_trusted, open_project, project_options, read_schema, read_source_option
 from .rule_options import RuleCommand, read_rules
 from .settings import read_dollars, read_set, read_tokens
+
+if TYPE_CHECKING:
+    from .running import Asked
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 _MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -85,37 +89,7 @@ Examples:
     help="Any field of LoopConfig or its context, such as context_window=20000.",
 )
 @output_options
-def command(
-    prompt: str | None,
-    model: str | None,
-    fallbacks: tuple[str, ...],
-    base_url: str | None,
-    max_turns: int | None,
-    max_budget_usd: str | None,
-    token_budget: str | None,
-    effort: str | None,
-    system_prompt: str | None,
-    append_system_prompt: str | None,
-    allowed: tuple[str, ...],
-    denied: tuple[str, ...],
-    permission_mode: str | None,
-    trust: bool,
-    json_schema: str | None,
-    tool_summary_model: str | None,
-    settings_given: str | None,
-    setting_sources: str,
-    bare: bool,
-    mcp_given: tuple[str, ...],
-    add_dirs: tuple[str, ...],
-    cwd: str,
-    log: Path | None,
-    log_sync: str,
-    resume: str | None,
-    latest: bool,
-    pairs: tuple[str, ...],
-    output_format: str,
-    include_partial_messages: bool,
-) -> int:
+def command(output_format: str, include_partial_messages: bool, **options: Any) -> int:
     """Run one prompt to its end.
 
     Without PROMPT, or with -, the prompt is read from standard input. Nobody is asked: what a permission rule or mode
@@ -124,28 +98,49 @@ def command(
     With --resume or --continue an interrupted run first goes on to its end, under the settings that it began with; what was
     answered is not asked again. Then the prompt is submitted, if there is one.
 
+    Settings, commands, memory files, skills, agents and MCP servers of the workspace and of the user are used; in a
+    workspace that is not trusted they restrict and grant nothing.
+
     On a terminal the run is shown as it goes; elsewhere the text format prints the final answer only. Errors go to
     standard error, and the exit code says how the run ended.
     """
     view = json_view(output_format, include_partial_messages)
+    from .running import run_prompt
+
+    return run_prompt(read_asked(partial=include_partial_messages, **options), view)
+
+
+def read_asked(
+    *,
+    model: str | None,
+    allowed: tuple[str, ...],
+    denied: tuple[str, ...],
+    permission_mode: str | None,
+    trust: bool,
+    settings_given: str | None,
+    setting_sources: str,
+    bare: bool,
+    cwd: str,
+    resume: str | None,
+    latest: bool,
+    prompt: str | None = None,
+    token_budget: str | None = None,
+    log: Path | None = None,
+    partial: bool = False,
+    **options: Any,
+) -> Asked:
+    """Read the options that ``run`` and ``chat`` share.
+
+    Raises:
+        Problem: for options that contradict each other or cannot be used.
+    """
     allow, unknown_allowed = read_rules(allowed, "--allowed-tools")
     deny, unknown_denied = read_rules(denied, "--disallowed-tools")
-    values = read_set(pairs)
-    given: dict[str, Any] = {
-        "fallback_models": fallbacks or None,
-        "max_turns": max_turns,
-        "max_budget": None if max_budget_usd is None else read_dollars(max_budget_usd),
-        "effort": effort,
-        "output_schema": None if json_schema is None else read_schema(json_schema),
-    }
-    for key, value in given.items():
-        if value is not None and key in values:
-            raise Problem(f"--set {key}: the same is given by another option")
-    values.update((key, value) for key, value in given.items() if value is not None)
+    values = _values(options)
     budget = None if token_budget is None else read_tokens(token_budget)
     if resume is not None and latest:
         raise Problem("--resume and --continue say the same thing twice; give one of them")
-    from .running import Asked, run_prompt
+    from .running import Asked
 
     sources = read_source_option(setting_sources)
     trusted = trust or is_trusted(cwd)
@@ -153,32 +148,46 @@ def command(
     settings = project.settings
     if settings.fallback_models and "fallback_models" not in values:
         values["fallback_models"] = settings.fallback_models
-
     going_on = resume is not None or latest
     if going_on:
         from .resuming import find_log
-    return run_prompt(
-        Asked(
-            prompt=prompt,
-            model=model or settings.model or ("" if going_on else DEFAULT_MODEL),
-            base_url=base_url,
-            values=values,
-            system=(system_prompt, append_system_prompt),
-            token_budget=budget,
-            allow=allow,
-            deny=deny,
-            mode=permission_mode or settings.mode or "default",
-            add_dirs=add_dirs,
-            project=project,
-            servers=mcp_given,
-            bare=bare,
-            summaries=tool_summary_model,
-            cwd=Path(cwd),
-            log=log,
-            warnings=(*unknown_allowed, *unknown_denied),
-            partial=include_partial_messages,
-            resume=find_log(resume) if going_on else None,
-            log_sync=log_sync,
-        ),
-        view,
+    return Asked(
+        prompt=prompt,
+        model=model or settings.model or ("" if going_on else DEFAULT_MODEL),
+        base_url=options["base_url"],
+        values=values,
+        system=(options["system_prompt"], options["append_system_prompt"]),
+        token_budget=budget,
+        allow=allow,
+        deny=deny,
+        mode=permission_mode or settings.mode or "default",
+        add_dirs=options["add_dirs"],
+        project=project,
+        servers=options["mcp_given"],
+        bare=bare,
+        summaries=options["tool_summary_model"],
+        cwd=Path(cwd),
+        log=log,
+        warnings=(*unknown_allowed, *unknown_denied),
+        partial=partial,
+        resume=find_log(resume) if going_on else None,
+        log_sync=options["log_sync"],
     )
+
+
+def _values(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the configuration: those with options of their own, and ``--set``."""
+    values = read_set(options["pairs"])
+    dollars, schema = options["max_budget_usd"], options.get("json_schema")
+    given: dict[str, Any] = {
+        "fallback_models": options["fallbacks"] or None,
+        "max_turns": options["max_turns"],
+        "max_budget": None if dollars is None else read_dollars(dollars),
+        "effort": options["effort"],
+        "output_schema": None if schema is None else read_schema(schema),
+    }
+    for key, value in given.items():
+        if value is not None and key in values:
+            raise Problem(f"--set {key}: the same is given by another option")
+    values.update((key, value) for key, value in given.items() if value is not None)
+    return values
