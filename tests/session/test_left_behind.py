@@ -243,8 +243,8 @@ def run_on(work: Callable[[], Awaitable[Any]], backend: str) -> None:
     [
         (15, "asyncio"),
         (15, "trio"),
-        pytest.param(1_000, "asyncio", marks=pytest.mark.slow),
-        pytest.param(1_000, "trio", marks=pytest.mark.slow),
+        pytest.param(1_000, "asyncio", marks=pytest.mark.long),
+        pytest.param(1_000, "trio", marks=pytest.mark.long),
     ],
 )
 def test_aborted_runs_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, backend: str) -> None:

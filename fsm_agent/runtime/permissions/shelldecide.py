@@ -17,7 +17,7 @@ from .rules import Behavior, Rule, matches_command
 from .shell import Line, parse_line
 from .shellpaths import directories, places
 from .words import Command
-from .wrappers import base_name, harmless_variable
+from .wrappers import FED_SHELL, base_name, harmless_variable
 
 if TYPE_CHECKING:
     from .decide import Decision, Policy
@@ -106,8 +106,8 @@ def _part_that_matches(spec: str, case: _Case) -> str | None:
         for text in _spellings(command):
             if matches_command(spec, text):
                 return text
-    if case.line.unreadable:
-        # Not to be trusted to allow anything, but good enough to refuse.
+    if case.line.unreadable or any(command.carries == FED_SHELL for command in case.commands):
+        # Not to be trusted to allow anything, but good enough to refuse: also what is fed to a shell as text.
         for piece in _PIECES.split(case.text):
             words = piece.translate(str.maketrans("", "", "'\"\\")).split()
             for start in range(len(words)):

@@ -12,6 +12,7 @@ from .words import Command, Unreadable, Word
 Unwrapped = tuple[Command, str | None]
 """A command of the line, and the text of a script that it runs, if it is a shell with one."""
 
+FED_SHELL = "a shell that reads its commands from elsewhere"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _DURATION = re.compile(r"[0-9.]+[smhd]?\Z")
 
@@ -91,6 +92,9 @@ def _env(words: tuple[Word, ...]) -> tuple[Word, ...]:
         text = word.text
         if text.startswith(("-S", "--split-string", "--s")) or re.match(r"-[a-zA-Z]*S", text):
             raise Unreadable("env with a split string")
+        if text.startswith("--c") or re.match(r"-[a-zA-Z]*C", text):
+            # The same command means something else in another folder: git reads its settings from there.
+            raise Unreadable("env that works in another folder")
         if not text.startswith("-"):
             break
     rest = _after_options(words, "uC", ("--unset", "--chdir"))
@@ -142,7 +146,7 @@ def _shell(command: Command) -> Iterator[Unwrapped]:
                 raise Unreadable("a shell with options that are not known")
             yield evolve(command, wrapper=True), _literal(words[at + 1])
             return
-    yield evolve(command, carries="a shell that reads its commands from elsewhere"), None
+    yield evolve(command, carries=FED_SHELL), None
 
 
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -204,7 +208,12 @@ _HIDING_OPTIONS = {
     "man": ("--pager",),
     "less": ("--lesskey",),
 }
-_GIT_COMMANDS = frozenset({"bisect", "submodule", "filter-branch", "difftool", "mergetool", "config", "hook", "for-each-repo"})
+_GIT_COMMANDS = frozenset(
+    {"bisect", "submodule", "filter-branch", "difftool", "mergetool", "config", "hook", "for-each-repo", "send-email"}
+    | {"instaweb", "daemon", "credential", "web--browse", "remote-ext", "remote-fd", "shell", "http-backend"}
+)
+_GIT_WRITERS = frozenset({"archive", "format-patch"})
+"""Commands whose ``-o`` names what they write."""
 
 
 def abbreviates(text: str, option: str) -> bool:
@@ -246,6 +255,12 @@ def _git_carries(texts: list[str]) -> str:
         if verb == "config" and rest and rest[0] in ("--get", "--list", "-l", "--get-all", "get", "list"):
             return ""
         return f"git {verb} can run another program"
+    if any(abbreviates(text, "--output") or abbreviates(text, "--output-directory") for text in rest):
+        return f"git {verb} --output writes a file of any name"
+    if verb in _GIT_WRITERS and any(re.match(r"-[a-zA-Z0-9]*o", text) for text in rest if not text.startswith("--")):
+        return f"git {verb} -o writes a file of any name"
+    if verb == "bundle" and rest[:1] == ["create"]:
+        return "git bundle create writes a file of any name"
     if verb == "rebase" and any(text.startswith("-x") for text in rest):
         return "git rebase -x runs another program"
     if verb == "grep" and any(text.startswith("-O") for text in rest):
