@@ -112,7 +112,9 @@ def stays(node: Node, paint: Paint | None) -> str:
         return ""
     if paint is not None:
         covered = len(rows) - len(paint.missing(rows))
-        return f"stays ×{paint.count(rows)}" if paint.ink is Ink.PATH else f"stays: {covered} of {len(rows)} rows"
+        if paint.ink is Ink.COVERAGE:
+            return f"stays: {covered} of {len(rows)} rows"
+        return f"stays ×{paint.count(rows)}" if covered else ""
     return f"stays: {rows[0].name}" + (f" + {len(rows) - 1}" if len(rows) > 1 else "")
 
 

@@ -202,3 +202,4 @@ def test_the_path_of_a_log_is_painted_with_counts(cli: Cli, log: Path, form: str
     assert said.code == 0, said.err
     assert "call_model ×2" in said.out
     assert "next_turn ×1" in said.out
+    assert "stays ×0" not in said.out
