@@ -36,12 +36,25 @@ def least_freed(config: LoopConfig, limits: Thresholds) -> int:
 
 
 def due(tally: Tally, config: LoopConfig, limits: Thresholds) -> tuple[tuple[str, int], ...]:
-    """Give (tool_use_id, tokens freed) of the results to clear now; empty while they free too little."""
-    keep = config.context.keep_results
+    """Give (tool_use_id, tokens freed) of the results to clear now; empty while they free too little.
+
+    Results that no request has shown yet stay, however many they are: the model asked for them just now.
+    """
+    keep = max(config.context.keep_results, _unseen(tally.view)) if tally.clearable_tokens else 0
     if tally.clearable_tokens < least_freed(config, limits) or len(tally.clearable) <= keep:
         return ()
     old = tally.clearable[: len(tally.clearable) - keep]
     return old if sum(freed for _, freed in old) >= least_freed(config, limits) else ()
+
+
+def _unseen(view: tuple[Message, ...]) -> int:
+    """Count the results behind the last reply."""
+    count = 0
+    for item in reversed(view):
+        if item.role == "assistant":
+            break
+        count += len(item.results)
+    return count
 
 
 def clear_result(block: Block) -> Block:

@@ -307,3 +307,17 @@ def test_left_open_the_api_clears_results_of_models_that_bind_thinking() -> None
         assert prepared.view == view
         assert (b"clear_tool_uses" in built.request.head) is asks
         assert (prepared.context.deferred > 0) is asks
+
+
+def test_results_that_the_model_has_not_seen_are_never_cleared() -> None:
+    """Ten results of one reply stay whole until they were sent once, however few are to be kept."""
+    calls = [tool_use(f"t{n}", "Read", "{}") for n in range(10)]
+    news = (reply("a9", *calls), results("r9", *(tool_result(block.id, "word " * 600) for block in calls)))
+    layers = ContextConfig(context_window=60_000, microcompact=Microcompact.LOCAL, keep_results=1)
+    conf = config(context=layers)
+    first = prepare((*conversation(8, "word " * 600), *news), ContextState(), conf, MODEL, "r1/p-1")
+    assert CLEARED in shown(first.view)["toolu_1"]
+    assert all(CLEARED not in shown(first.view)[f"t{n}"] for n in range(10))
+    more = (*first.view, *round_of(11))
+    later = prepare(more, first.context, conf, MODEL, "r1/p-2")
+    assert CLEARED in shown(later.view)["t0"]
