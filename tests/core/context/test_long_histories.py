@@ -1,0 +1,66 @@
+"""Long histories: what each layer makes of 2,000 messages, and that a pass over 5,000 does only what is new."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from fsm_agent.core.context import media, tally
+from fsm_agent.core.context.pipeline import prepare
+from fsm_agent.core.context.store import ContextState
+from fsm_agent.core.messages import Message
+from fsm_agent.core.request import sending
+from fsm_agent.core.request.build import Built, build
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+from bench_context import ALONE, MODEL, TOGETHER, config, history, layers, round_of
+
+
+def test_each_layer_alone_and_all_together_make_room() -> None:
+    """On 2,000 messages every layer frees tokens by itself; where collapse gets below the threshold nothing is compacted."""
+    found = layers(2_000)
+    assert set(ALONE) < set(found)
+    assert all(one.after < one.before for one in found.values())
+    assert found["auto-compact"].compacted
+    assert not found["collapse and auto-compact"].compacted
+    assert not found["collapse and auto-compact"].due
+    assert not found["all together"].due
+    lightest = min(found[name].after for name in ("result budget", "snip", "microcompact", "collapse"))
+    assert found["all together"].after < lightest
+    # Without a compaction finer context is kept.
+    assert found["all together"].messages > 100 * found["auto-compact"].messages
+
+
+def test_a_pass_over_a_long_history_looks_at_what_is_new_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 5,000 messages and nothing to do, each further turn normalises, encodes and counts its own round and no other."""
+    wide = evolve(MODEL, context_window=50_000_000)
+    conf = evolve(config(evolve(TOGETHER, result_chars=10**9)), models=(wide,))
+    view, context = history(5_000), ContextState()
+    looked: list[int] = []
+    normalised: list[int] = []
+
+    def clearable(*arguments: Any) -> Any:
+        looked.append(len(arguments[0]) - arguments[1])
+        return real(*arguments)
+
+    def shown(new: tuple[Message, ...], *rest: Any) -> Any:
+        normalised.append(len(new))
+        return made(new, *rest)
+
+    real, made = tally._clearable, sending._shown
+    monkeypatch.setattr(tally, "_clearable", clearable)
+    monkeypatch.setattr(sending, "_shown", shown)
+    monkeypatch.setattr(media, "map_media", None)  # there are none, so nobody may look for them
+    for number in range(6):
+        found = prepare(view, context, conf, MODEL.name, f"p-{number}")
+        built = build(found.view, found.context, conf, MODEL.name)
+        assert isinstance(built, Built)
+        assert found.reports == ()
+        context, view = built.context, found.view + round_of(9_000 + number)
+    assert looked == [5_000, 2, 2, 2, 2, 2]
+    assert normalised == [5_000, 2, 2, 2, 2, 2]
