@@ -151,7 +151,7 @@ class Pool:
 
 
 def _key(name: str) -> str:
-    return f"\\{name}" if name.startswith("$") else name
+    return f"\\{name}" if name.startswith(("$", "\\")) else name
 
 
 def _dumps(value: Any) -> str:

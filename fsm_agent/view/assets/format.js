@@ -59,7 +59,7 @@ function long(text, className = "") {
   return el("div", {}, shown, more);
 }
 
-function keyName(key) { return key.startsWith("\\$") ? key.slice(1) : key; }
+function keyName(key) { return key.startsWith("\\") ? key.slice(1) : key; }
 
 // A JSON value as nested lists; what is deep or long waits until it is opened.
 function tree(value, depth = 0) {
