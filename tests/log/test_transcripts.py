@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
+from fsm_agent import Agent, run_sync
 from fsm_agent.core.config import LoopConfig
 from fsm_agent.core.effects import CallModel
 from fsm_agent.core.events import RunStarted
 from fsm_agent.core.messages import MessageKind
+from fsm_agent.core.phases import TerminalReason
 from fsm_agent.core.request.encode import body_of
 from fsm_agent.core.state import initial
 from fsm_agent.core.step import step
 from fsm_agent.log.transcripts import Transcript, TranscriptError, import_transcript, read_transcript
 from fsm_agent.runtime.model_data import find_model
 from fsm_agent.runtime.prompt import user_message
+from fsm_agent.server.app import LoopbackServer
+from fsm_agent.server.replies import calls, says, tool
 from fsm_agent.server.wire_checker import check_request, decode_body
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "transcripts"
@@ -60,6 +64,21 @@ def test_every_conversation_imports_and_every_other_file_says_why() -> None:
         imported += 1
     assert imported >= 20
     assert refused >= 50
+
+
+@pytest.mark.skipif(not ALL, reason="the transcripts in ../shared are not here")
+def test_a_run_goes_on_from_every_conversation(tmp_path: Path) -> None:
+    """Over real HTTP, with a strict server: each imported history is taken, a tool is called, and the run completes."""
+    (tmp_path / "a.txt").write_text("here")
+    conversations = [path for path in ALL if all(_entries(path))]
+    script = [calls(tool("Read", {"file_path": str(tmp_path / "a.txt")})), says("Going on.")]
+    with LoopbackServer(script * len(conversations)) as server:
+        agent = Agent("claude-sonnet-5-5", cwd=tmp_path, base_url=server.base_url, api_key="k")
+        for path in conversations:
+            outcome = run_sync("Go on.", agent=agent, state=initial(agent.config, import_transcript(path).messages))
+            assert [request.breaches for request in server.requests[-2:]] == [(), ()], path
+            assert (outcome.terminal.reason, outcome.text) == (TerminalReason.COMPLETED, "Going on."), path
+    assert len(server.requests) == 2 * len(conversations)
 
 
 @pytest.mark.skipif(not ALL, reason="the transcripts in ../shared are not here")
