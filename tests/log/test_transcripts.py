@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from fsm_agent import Agent, run_sync
+from fsm_agent import Agent, Session
 from fsm_agent.core.config import LoopConfig
 from fsm_agent.core.effects import CallModel
 from fsm_agent.core.events import RunStarted
@@ -73,12 +74,21 @@ def test_a_run_goes_on_from_every_conversation(tmp_path: Path) -> None:
     conversations = [path for path in ALL if all(_entries(path))]
     script = [calls(tool("Read", {"file_path": str(tmp_path / "a.txt")})), says("Going on.")]
     with LoopbackServer(script * len(conversations)) as server:
-        agent = Agent("claude-sonnet-5-5", cwd=tmp_path, base_url=server.base_url, api_key="k")
-        for path in conversations:
-            outcome = run_sync("Go on.", agent=agent, state=initial(agent.config, import_transcript(path).messages))
-            assert [request.breaches for request in server.requests[-2:]] == [(), ()], path
-            assert (outcome.terminal.reason, outcome.text) == (TerminalReason.COMPLETED, "Going on."), path
-    assert len(server.requests) == 2 * len(conversations)
+        anyio.run(_go_on, conversations, Agent("claude-sonnet-5-5", cwd=tmp_path, base_url=server.base_url, api_key="k"))
+    assert [request.breaches for request in server.requests] == [()] * 2 * len(conversations)
+
+
+async def _go_on(paths: list[Path], agent: Agent) -> None:
+    async with agent:
+        for path in paths:
+            session = Session(agent, state=initial(agent.config, import_transcript(path).messages))
+            async with session.submit("Go on.") as submission:
+                async for _ in submission:
+                    pass
+            assert submission.terminal is not None
+            assert submission.terminal.reason is TerminalReason.COMPLETED, path
+            assert submission.value is not None
+            assert submission.value["result"] == "Going on.", path
 
 
 @pytest.mark.skipif(not ALL, reason="the transcripts in ../shared are not here")
