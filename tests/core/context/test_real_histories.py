@@ -145,8 +145,9 @@ def test_normalising_a_real_session_twice_is_normalising_it_once(messages: tuple
     rules = Rules(model=MODEL)
     once = normalise(messages, rules)
     assert normalise(once, rules) == once
-    words = [
-        json.loads(block.json)["text"] for item in messages for block in item.blocks if block.type == "text" and not block.blank
-    ]
-    kept = [json.loads(block.json)["text"] for item in once for block in item.blocks if block.type == "text"]
+
+    def words(items: tuple[Message, ...]) -> list[str]:
+        blocks = [block for item in items for block in item.blocks if block.type == "text" and not block.blank]
+        return sorted(json.loads(block.json)["text"] for block in blocks)
+
     assert words(once) == words(messages)
