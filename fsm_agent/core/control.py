@@ -262,7 +262,7 @@ class ContextFacts:
         sendable: normalisation made a valid request.
         staged: collapses staged and not committed.
         tracking: the breaker.
-        tried: kinds of compaction tried in this pass.
+        tried: kinds of compaction that are not tried in this pass any more: they were, or were asked for too late for it.
         compact_off: no further automatic compaction in this pass.
         compacted_in_pass: one succeeded in this pass.
         compacting: the kind in flight, None if none.

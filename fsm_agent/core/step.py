@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .config import LoopConfig
+from .context.collapse import without_unfinished
 from .control import Control, Run
 from .effects import Effect, EffectKind
 from .events import EVENT_KINDS, USER_KINDS, EffectFailed, EffectLost, Event, EventKind
@@ -164,7 +165,7 @@ def next_run(state: LoopState, config: LoopConfig) -> LoopState:
     data = Data(
         messages=state.data.messages,
         iteration=Iteration(),
-        context=state.data.context,
+        context=without_unfinished(state.data.context),
         inbox=Inbox(instructions=state.data.inbox.instructions),
         usage=(),
         session_usage=add_usage(state.data.session_usage, state.data.usage),

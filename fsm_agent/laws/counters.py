@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ..core.config import LoopConfig
 from ..core.control import Control
+from ..core.events import EffectFailed, StreamCompleted, StreamFailed
 from ..core.guards.budget import is_sub_agent
 from ..core.phases import Cause, ContinueReason, Phase
 from ..core.rank import calls_bound, rank
 from ..core.state import LoopState
 from .law import Edge, edge_law, state_law
 
-_KEPT = ("run_tools", "malformed_answered", "ask_stop_hooks")
-"""Rows that give the empty retry back, because a reply was kept. Each way on is exempt, an end, or pays with more."""
+_KEPT = ("run_tools", "malformed_answered", "ask_stop_hooks", "salvage_and_end")
+"""Rows that keep a reply and so give the empty retry back. Each way on is exempt, an end, or pays with more."""
 _NEW_PASS = (Phase.REACTIVE_COMPACTING, Phase.RUNNING_TOOLS, Phase.GATHERING_ATTACHMENTS, Phase.RUNNING_STOP_HOOKS)
 """Phases that lead to a new pass, with its attempts anew."""
 
@@ -201,13 +202,14 @@ def the_token_budget_decides(edge: Edge) -> str:
 
 @edge_law("I13")
 def usage_only_grows(edge: Edge) -> str:
-    """Output tokens and cost of a run never shrink, and follow what the answer says."""
+    """Cost follows what each answer says; output tokens follow the attempts, which alone spend the token budget."""
     if edge.took("run_started"):
         return ""
     old, new = edge.old.budget, edge.new.budget
     used = getattr(edge.event, "usage", ())
     if new.cost - old.cost != sum(item.cost for item in used):
         return f"the cost went from {old.cost} to {new.cost}"
-    if new.output_tokens - old.output_tokens != sum(item.output_tokens for item in used):
+    attempt = isinstance(edge.event, StreamCompleted | StreamFailed | EffectFailed) and "/call-" in edge.event.id
+    if new.output_tokens - old.output_tokens != (sum(item.output_tokens for item in used) if attempt else 0):
         return f"the output went from {old.output_tokens} to {new.output_tokens}"
     return ""

@@ -47,6 +47,11 @@ def drop(context: ContextState, span_id: str) -> ContextState:
     return evolve(context, spans=tuple(span for span in context.spans if span.id != span_id or span.committed))
 
 
+def without_unfinished(context: ContextState) -> ContextState:
+    """Forget spans whose summary was still in the making: with their run it was cancelled, and nobody will bring it."""
+    return evolve(context, spans=tuple(span for span in context.spans if span.summary is not None))
+
+
 def staged(context: ContextState) -> int:
     """Count summaries that are ready and not committed."""
     return sum(1 for span in context.spans if span.summary is not None and not span.committed)

@@ -79,7 +79,7 @@ def abort_tools(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loo
     marked, reason = _marked(state, event)
     effects: tuple[Effect, ...] = ()
     if marked.data.iteration.reply is None:
-        marked, effects = keep(marked, closed(marked))
+        marked, effects = keep(marked, closed(marked), event)
     tools = evolve(marked.control.tools, after_stream=True)
     rounds = Round(LoopState(control=evolve(marked.control, tools=tools), data=marked.data))
     for position, call in enumerate(rounds.calls):

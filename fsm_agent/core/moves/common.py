@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ..config import LoopConfig
-from ..context.usage import with_usage
 from ..control import Budget, Control, Flight, Run, Tools, Wait
 from ..effects import Cancel, Effect, EffectKind, Emit
 from ..evolving import evolve
@@ -47,8 +45,8 @@ def find(flight: tuple[Flight, ...], effect_id: str) -> Flight | None:
     return None
 
 
-def charge(budget: Budget, usage: tuple[ModelUsage, ...]) -> Budget:
-    """Add what an answer used to the budget of the run."""
+def charge(budget: Budget, usage: tuple[ModelUsage, ...], *, attempt: bool) -> Budget:
+    """Add what an answer used to the budget of the run; only attempts of its own model calls spend its tokens."""
     if not usage:
         return budget
     return Budget(
@@ -56,17 +54,17 @@ def charge(budget: Budget, usage: tuple[ModelUsage, ...]) -> Budget:
         continuations=budget.continuations,
         spent_at_check=budget.spent_at_check,
         last_delta=budget.last_delta,
-        output_tokens=budget.output_tokens + total_output(usage),
+        output_tokens=budget.output_tokens + (total_output(usage) if attempt else 0),
         cost=budget.cost + total_cost(usage),
         cost_before=budget.cost_before,
     )
 
 
-def charged(state: LoopState, usage: tuple[ModelUsage, ...]) -> LoopState:
-    """Add what an answer used to the run's budget and totals."""
+def charged(state: LoopState, usage: tuple[ModelUsage, ...], *, attempt: bool = False) -> LoopState:
+    """Add what an answer used to the run's budget and totals; ``attempt``: it answers a model call."""
     if not usage:
         return state
-    control = evolve(state.control, budget=charge(state.control.budget, usage))
+    control = evolve(state.control, budget=charge(state.control.budget, usage, attempt=attempt))
     return LoopState(control=control, data=evolve(state.data, usage=add_usage(state.data.usage, usage)))
 
 
@@ -183,12 +181,3 @@ def finish(
         ),
         tuple(effects),
     )
-
-
-def note_usage(state: LoopState, message_id: str, context_tokens: int, config: LoopConfig) -> LoopState:
-    """Anchor the token count on a real usage: everything up to and with ``message_id`` was ``context_tokens`` tokens."""
-    if context_tokens <= 0:
-        return state
-    model = state.control.tool_use_context.model
-    context = with_usage(state.data.context, model, message_id, context_tokens)
-    return LoopState(control=state.control, data=evolve(state.data, context=context))

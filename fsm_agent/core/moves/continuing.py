@@ -43,7 +43,7 @@ def continued(
         transition: why the loop goes on.
         run: the run, its counter moved on.
         messages: the working list.
-        tool_use_context: model, permission mode, abort reason, depth, source.
+        tool_use_context: model, permission mode, abort reason, depth, source; a switch that waits in ``queue`` takes effect.
         auto_compact_tracking: the breaker.
         max_output_tokens_recovery_count: recoveries so far.
         has_attempted_reactive_compact: one was tried since the last round.
@@ -66,7 +66,7 @@ def continued(
     control = Control(
         phase=old.phase,
         run=Run(id=run.id, issued=run.issued, turn_count=turn_count, transition=transition),
-        tool_use_context=tool_use_context,
+        tool_use_context=evolve(tool_use_context, model=queue.switch) if queue.switch else tool_use_context,
         # An overload streak outlives a salvage: the model that is due is decided by it.
         call=Call(overloads=old.call.overloads if salvage is not None else 0),
         tools=ToolsRecord(),
@@ -78,7 +78,7 @@ def continued(
             stop_hook_active=stop_hook_active,
         ),
         budget=budget,
-        queue=evolve(queue, pending_tool_use_summary=pending_tool_use_summary),
+        queue=evolve(queue, switch="", pending_tool_use_summary=pending_tool_use_summary),
         context=evolve(
             facts,
             tracking=auto_compact_tracking,

@@ -215,7 +215,7 @@ def salvage(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopSta
     failure = state.data.iteration.failure
     effects: tuple[Effect, ...] = ()
     delay = backoff_delay(number, config, fault.retry_after_ms)
-    kept, kept_effects = keep_started(state, config, texts.NOT_RUN_CRASH)
+    kept, kept_effects = keep_started(state, event, config, texts.NOT_RUN_CRASH)
     if fallback_is_due(state.control, config):
         kept, effects = _next_model(kept, config, failure.kind.value if failure is not None else "")
         call = evolve(kept.control.call, overloads=0)
@@ -231,12 +231,12 @@ def salvage_and_end(state: LoopState, event: Event, config: LoopConfig) -> tuple
     fault = state.control.call.fault
     assert fault is not None
     cause = _cause(state, config)
-    kept, effects = keep_started(state, config, texts.NOT_RUN_CRASH)
+    kept, effects = keep_started(state, event, config, texts.NOT_RUN_CRASH)
     record = Salvage(fault=fault, resume=False, cause=cause)
     return LoopState(control=evolve(kept.control, salvage=record), data=kept.data), effects
 
 
-def keep_started(state: LoopState, config: LoopConfig, words: str) -> tuple[LoopState, tuple[Effect, ...]]:
+def keep_started(state: LoopState, event: Event, config: LoopConfig, words: str) -> tuple[LoopState, tuple[Effect, ...]]:
     """Keep the reply up to its last started call; unstarted calls before it are answered with ``words``, the rest goes."""
     cut = last_started(state.control)
     cancels: list[Effect] = []
@@ -247,7 +247,7 @@ def keep_started(state: LoopState, config: LoopConfig, words: str) -> tuple[Loop
             flight = [item for item in flight if item.id != call.effect]
     control = evolve(state.control, flight=tuple(item for item in flight if item.kind is not EffectKind.CALL))
     positions = tuple(position for position in closed(state) if position <= cut)
-    kept, effects = keep(LoopState(control=control, data=state.data), positions)
+    kept, effects = keep(LoopState(control=control, data=state.data), positions, event)
     call_record = evolve(kept.control.call, fault=None)
     tools = evolve(kept.control.tools, after_stream=True)
     kept = LoopState(control=evolve(kept.control, call=call_record, tools=tools), data=kept.data)

@@ -30,7 +30,7 @@ def refuse(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopStat
         dropped, effects = discard(state)
         ended, more = finish(dropped, TerminalReason.COMPLETED, Cause.REFUSAL, dropped.data.iteration.view, detail=detail)
         return ended, effects + more
-    kept, effects = keep_started(state, config, texts.NOT_RUN_REFUSED)
+    kept, effects = keep_started(state, event, config, texts.NOT_RUN_REFUSED)
     rounds = Round(kept)
     for position, call in enumerate(rounds.calls):
         if call.state is CallState.EXECUTING:
@@ -51,9 +51,9 @@ def _refusal_words(details: str) -> str:
     return "The model refused to answer" + (f" ({': '.join(parts)})." if parts else ".")
 
 
-def _run_tools(state: LoopState, config: LoopConfig, malformed: int) -> tuple[LoopState, tuple[Effect, ...]]:
+def _run_tools(state: LoopState, event: Event, config: LoopConfig, malformed: int) -> tuple[LoopState, tuple[Effect, ...]]:
     cut = is_cut(state.control)
-    kept, effects = keep(state, closed(state))
+    kept, effects = keep(state, closed(state), event)
     guards = evolve(kept.control.guards, malformed=malformed)
     tools = evolve(kept.control.tools, after_stream=True)
     rounds = Round(LoopState(control=evolve(kept.control, guards=guards, tools=tools), data=kept.data))
@@ -72,17 +72,17 @@ def _run_tools(state: LoopState, config: LoopConfig, malformed: int) -> tuple[Lo
 
 def run_tools(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """2: keep the reply, answer what is not whole, and let the calls run."""
-    return _run_tools(state, config, 0)
+    return _run_tools(state, event, config, 0)
 
 
 def answer_malformed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """5: no call is whole: answer each by an error, and let the model try again."""
-    return _run_tools(state, config, state.control.guards.malformed + 1)
+    return _run_tools(state, event, config, state.control.guards.malformed + 1)
 
 
 def end_malformed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """5: too many replies in a row whose calls are all malformed; they are answered, so that the history is valid."""
-    settled, effects = _run_tools(state, config, state.control.guards.malformed)
+    settled, effects = _run_tools(state, event, config, state.control.guards.malformed)
     issuer = Issuer(settled.control.run)
     ended, more = finish(
         settled,
@@ -124,8 +124,8 @@ def escalate(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopSt
     return next_state, effects
 
 
-def _recover(state: LoopState, words: str, forced: bool) -> tuple[LoopState, tuple[Effect, ...]]:
-    kept, effects = _keep_text(state)
+def _recover(state: LoopState, event: Event, words: str, forced: bool) -> tuple[LoopState, tuple[Effect, ...]]:
+    kept, effects = _keep_text(state, event)
     control, data = kept.control, kept.data
     issuer = Issuer(control.run)
     nudge = user_message(issuer.new("msg"), MessageKind.META, words)
@@ -155,24 +155,24 @@ def _recover(state: LoopState, words: str, forced: bool) -> tuple[LoopState, tup
     return next_state, effects
 
 
-def _keep_text(state: LoopState) -> tuple[LoopState, tuple[Effect, ...]]:
+def _keep_text(state: LoopState, event: Event) -> tuple[LoopState, tuple[Effect, ...]]:
     """Keep text and closed thinking of a cut reply; its cut calls go, and nothing of them is in flight."""
-    return keep(state, without_calls(state))
+    return keep(state, without_calls(state), event)
 
 
 def recover_output(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """3b: keep what can be used and let the model go on where it stopped."""
-    return _recover(state, texts.OUTPUT_LIMIT, forced=False)
+    return _recover(state, event, texts.OUTPUT_LIMIT, forced=False)
 
 
 def recover_window(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """4: keep what can be used, force a compaction, and let the model go on."""
-    return _recover(state, texts.WINDOW_LIMIT, forced=True)
+    return _recover(state, event, texts.WINDOW_LIMIT, forced=True)
 
 
 def end_output(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """3c and 4: the reply was cut once more, and no recovery is left: the withheld error comes out."""
-    kept, effects = _keep_text(state)
+    kept, effects = _keep_text(state, event)
     stop_reason = kept.control.call.stop_reason or ""
     failure = ModelFailure(
         kind=ErrorKind.MAX_OUTPUT_TOKENS, message=f"the reply was cut ({stop_reason}) and no recovery is left"
@@ -216,7 +216,7 @@ def end_empty(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopS
 
 def resume_pause(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """7: send the paused reply back as it is, so that the API goes on with it."""
-    kept, effects = keep(state, closed(state))
+    kept, effects = keep(state, closed(state), event)
     control, data = kept.control, kept.data
     messages = history(kept, Issuer(control.run))
     guards = evolve(control.guards, pauses=control.guards.pauses + 1)
@@ -229,26 +229,26 @@ def resume_pause(state: LoopState, event: Event, config: LoopConfig) -> tuple[Lo
     )
 
 
-def _end_kept(state: LoopState, cause: Cause, detail: str) -> tuple[LoopState, tuple[Effect, ...]]:
-    kept, effects = keep(state, closed(state))
+def _end_kept(state: LoopState, event: Event, cause: Cause, detail: str) -> tuple[LoopState, tuple[Effect, ...]]:
+    kept, effects = keep(state, closed(state), event)
     ended, more = finish(kept, TerminalReason.COMPLETED, cause, history(kept, Issuer(kept.control.run)), detail=detail)
     return ended, effects + more
 
 
 def end_pause(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """7: paused once too often."""
-    return _end_kept(state, Cause.PAUSE_LIMIT, "The API paused its own tool loop too often.")
+    return _end_kept(state, event, Cause.PAUSE_LIMIT, "The API paused its own tool loop too often.")
 
 
 def end_unknown(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """9: a stop reason that nobody knows: keep what came, say which."""
     reason = state.control.call.stop_reason
-    return _end_kept(state, Cause.UNKNOWN_STOP_REASON, f"The reply ended with the unknown stop reason {reason!r}.")
+    return _end_kept(state, event, Cause.UNKNOWN_STOP_REASON, f"The reply ended with the unknown stop reason {reason!r}.")
 
 
 def ask_stop_hooks(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """8: the model is done: keep the reply and ask the stop hooks, if there are any."""
-    kept, effects = keep(state, closed(state))
+    kept, effects = keep(state, closed(state), event)
     control = kept.control
     if not config.stop_hooks:
         return LoopState(control=evolve(control, wait=Wait(answered=True)), data=kept.data), effects

@@ -18,6 +18,7 @@ from ..events import (
 )
 from ..evolving import evolve
 from ..outputs import ToolUseSummary
+from ..phases import CompactKind
 from ..rebuild import with_inbox, with_queue
 from ..state import Inbox, LoopState
 from .common import charged, find, without
@@ -39,8 +40,11 @@ def request_compaction(state: LoopState, event: Event, config: LoopConfig) -> tu
     """Remember that the user wants a compaction at the next pass."""
     assert isinstance(event, CompactRequested)
     queue = evolve(state.control.queue, compact=True)
+    facts = state.control.context
+    if CompactKind.MANUAL not in facts.tried:  # not in the pass that is under way: the next one clears this
+        facts = evolve(facts, tried=(*facts.tried, CompactKind.MANUAL))
     inbox = evolve(state.data.inbox, instructions=event.instructions)
-    return LoopState(control=evolve(state.control, queue=queue), data=evolve(state.data, inbox=inbox)), ()
+    return LoopState(control=evolve(state.control, queue=queue, context=facts), data=evolve(state.data, inbox=inbox)), ()
 
 
 def switch_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

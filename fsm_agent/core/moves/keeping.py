@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..context.usage import with_usage
 from ..control import CallState, Control
 from ..effects import Effect, Emit, RunPostSamplingHooks
+from ..events import Event, StreamCompleted
 from ..evolving import evolve
 from ..messages import MessageKind, message
 from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
@@ -38,11 +40,12 @@ def last_started(control: Control) -> int:
     return max((call.index for call in control.tools.calls if call.started), default=-1)
 
 
-def keep(state: LoopState, positions: tuple[int, ...]) -> tuple[LoopState, tuple[Effect, ...]]:
+def keep(state: LoopState, positions: tuple[int, ...], event: Event) -> tuple[LoopState, tuple[Effect, ...]]:
     """Keep the blocks at ``positions`` as the reply, without trailing thinking; the rest gets its tombstones.
 
     Calls whose block is not kept are dropped from the records; what of them is in flight must be cancelled by the
-    caller. With nothing to keep the reply stays None, and the consumer hears that the call was discarded.
+    caller. With nothing to keep the reply stays None, and the consumer hears that the call was discarded. A kept reply that
+    ended by itself is the base of later counts: its usage, which ``event`` brings, is that of the whole view before it.
     """
     control, data = state.control, state.data
     iteration = data.iteration
@@ -78,8 +81,10 @@ def keep(state: LoopState, positions: tuple[int, ...]) -> tuple[LoopState, tuple
     context = data.context
     if reply is not None and has_open_server_calls((reply,)):
         context = evolve(context, open_server_calls=True)
+    if reply is not None and isinstance(event, StreamCompleted):
+        context = with_usage(context, reply.model, reply.id, event.context_tokens)
     tools = evolve(control.tools, calls=tuple(calls), yielded=sum(call.state is CallState.YIELDED for call in calls))
-    guards = evolve(control.guards, empty_retried=False) if chosen else control.guards
+    guards = evolve(control.guards, empty_retried=False, malformed=0) if chosen else control.guards
     return (
         LoopState(
             control=evolve(control, tools=tools, guards=guards),

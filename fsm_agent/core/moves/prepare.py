@@ -25,7 +25,6 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
     """Run the context layers and build the request, unless the pass already holds a request that is still good."""
     if state.data.iteration.request is not None:
         return state, ()
-    state = _switch_model(state)
     control, data = state.control, state.data
     issuer = Issuer(control.run)
     model = control.tool_use_context.model
@@ -83,15 +82,6 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
     )
 
 
-def _switch_model(state: LoopState) -> LoopState:
-    switch = state.control.queue.switch
-    if not switch:
-        return state
-    context = evolve(state.control.tool_use_context, model=switch)
-    queue = evolve(state.control.queue, switch="")
-    return LoopState(control=evolve(state.control, tool_use_context=context, queue=queue), data=state.data)
-
-
 def call_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Issue one attempt of the request in hand."""
     control, data = state.control, state.data
@@ -119,14 +109,21 @@ def call_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loop
     return LoopState(control=next_control, data=evolve(data, iteration=iteration)), effects
 
 
-def _compact(state: LoopState, config: LoopConfig, kind: CompactKind) -> tuple[LoopState, tuple[Effect, ...]]:
+def compaction(state: LoopState, config: LoopConfig, kind: CompactKind, effect_id: str) -> tuple[Compact, int]:
+    """Make the effect that compacts the view in hand.
+
+    Args:
+        state: where the run stands.
+        config: settings.
+        kind: what asks for it.
+        effect_id: the effect's id.
+
+    Returns:
+        The effect, and the tokens of what it is to replace. The same state gives the same effect, so that a compaction
+        that a crash lost is asked for again as it was.
+    """
     control, data = state.control, state.data
-    issuer = Issuer(control.run)
-    effect_id = issuer.new(EffectKind.COMPACT)
     cut = plan(data.iteration.view, config, control.tool_use_context.model)
-    tracking = control.context.tracking
-    if kind is CompactKind.AUTO and tracking.opened_at and not breaker_is_open(control, config):
-        tracking = AutoCompactTracking(compacted=tracking.compacted, turns_since=tracking.turns_since)
     failure = data.iteration.failure
     model = control.tool_use_context.model
     instructions = data.inbox.instructions if kind is CompactKind.MANUAL else ""
@@ -144,12 +141,23 @@ def _compact(state: LoopState, config: LoopConfig, kind: CompactKind) -> tuple[L
         instructions=instructions,
         prefix=prefix,
     )
+    return effect, cut.replacing
+
+
+def _compact(state: LoopState, config: LoopConfig, kind: CompactKind) -> tuple[LoopState, tuple[Effect, ...]]:
+    control, data = state.control, state.data
+    issuer = Issuer(control.run)
+    effect_id = issuer.new(EffectKind.COMPACT)
+    effect, replacing = compaction(state, config, kind, effect_id)
+    tracking = control.context.tracking
+    if kind is CompactKind.AUTO and tracking.opened_at and not breaker_is_open(control, config):
+        tracking = AutoCompactTracking(compacted=tracking.compacted, turns_since=tracking.turns_since)
     facts = evolve(
         control.context,
         tracking=tracking,
         tried=(*control.context.tried, kind),
         compacting=kind,
-        replacing=cut.replacing,
+        replacing=replacing,
     )
     queue = control.queue
     if kind is CompactKind.MANUAL:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..config import LoopConfig
-from ..context.compact import plan
 from ..control import CallState, Flight, Wait
-from ..effects import Compact, Effect, EffectKind, GatherAttachments, RunStopHooks, StartTimer
+from ..effects import Effect, EffectKind, GatherAttachments, RunStopHooks, StartTimer
 from ..events import EffectLost, Event
 from ..evolving import evolve
 from ..phases import CompactKind
 from ..state import LoopState
 from .common import Issuer, without
-from .prepare import backoff_delay
+from .prepare import backoff_delay, compaction
 from .tools import Round
 
 
@@ -34,18 +33,7 @@ def reissue_compaction(state: LoopState, event: Event, config: LoopConfig) -> tu
     issuer = Issuer(state.control.run)
     kind = state.control.context.compacting or CompactKind.AUTO
     again, effect_id = _again(state, event, EffectKind.COMPACT, issuer)
-    cut = plan(again.data.iteration.view, config, again.control.tool_use_context.model)
-    failure = again.data.iteration.failure
-    effect = Compact(
-        id=effect_id,
-        kind=kind,
-        messages=cut.messages,
-        tail=cut.tail,
-        model=again.control.tool_use_context.model,
-        target=max(1, again.control.context.tokens // 2),
-        over_tokens=failure.over_tokens if failure is not None else 0,
-        instructions=again.data.inbox.instructions if kind is CompactKind.MANUAL else "",
-    )
+    effect, _ = compaction(again, config, kind, effect_id)
     return again, (effect,)
 
 

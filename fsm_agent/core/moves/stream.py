@@ -19,11 +19,11 @@ from ..failures import ErrorKind, ModelFailure
 from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
 from ..outputs import BlockOutput
 from ..rebuild import with_block, with_call, with_iteration
-from ..state import CallData, LoopState
-from .common import Issuer, charged, note_usage, without
+from ..state import CallData, Iteration, LoopState
+from .common import Issuer, charged, without
 from .tools import Round
 
-_ID = re.compile(r"^[A-Za-z0-9_-]{1,128}$")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 PASSIVE = ("thinking", "redacted_thinking", "tool_use")
 """Types that alone do not make a reply usable: thinking says nothing, calls are judged on their own."""
@@ -102,11 +102,11 @@ def _call_completed(
 def _stored(state: LoopState, block: Block, use: ToolUse, issuer: Issuer, twice: bool) -> tuple[str, Block]:
     """Give the id and the block under which a call is stored: a bad, used or repeated id is replaced by one of ours."""
     name = _NAME.sub("_", use.name)[:64] or "unknown"
-    fresh = twice or not _ID.match(use.id) or f"\n{use.id}\n" in state.data.call_ids
+    fresh = twice or not _ID.fullmatch(use.id) or f"\n{use.id}\n" in state.data.call_ids
     if not fresh and name == use.name and block.id == use.id:
         return use.id, block
     stored = issuer.new("use").replace("/", "_").replace(".", "_") if fresh else use.id
-    if fresh and not _ID.match(stored):
+    if fresh and not _ID.fullmatch(stored):
         stored = _NAME.sub("_", stored)[-128:]
     value = json.loads(block.json)
     value["id"] = stored
@@ -117,12 +117,11 @@ def _stored(state: LoopState, block: Block, use: ToolUse, issuer: Issuer, twice:
 def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """The reply is over: note how it ended, and which calls are whole now that it is known."""
     assert isinstance(event, StreamCompleted)
-    state = charged(state, event.usage)
-    state = note_usage(state, state.control.call.id, event.context_tokens, config)
+    state = charged(state, event.usage, attempt=True)
     control, data = state.control, state.data
     cut = event.stop_reason in CUT_REASONS
     calls = tuple(evolve(call, whole=call.started or (call.whole and not (cut and call.last))) for call in control.tools.calls)
-    usable = control.call.usable
+    usable = control.call.usable and (cut or _closed_usable(data.iteration))
     fault = None
     failure = None
     if event.stop_reason == WINDOW_EXCEEDED and not usable and not any(call.whole for call in calls):
@@ -151,10 +150,18 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     return LoopState(control=next_control, data=evolve(data, iteration=iteration, context=context)), effects
 
 
+def _closed_usable(iteration: Iteration) -> bool:
+    """A block that was closed says something: only a cut reply may be continued from what was not closed."""
+    return any(
+        block.type not in PASSIVE and not block.blank and position not in iteration.unclosed
+        for position, block in enumerate(iteration.blocks)
+    )
+
+
 def stream_failed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """The attempt failed: note why. Nothing is shown yet, since a recovery may mend it (withholding)."""
     assert isinstance(event, StreamFailed)
-    state = charged(state, event.usage)
+    state = charged(state, event.usage, attempt=True)
     control, data = state.control, state.data
     overloaded = event.failure.kind is ErrorKind.OVERLOADED
     call = evolve(
