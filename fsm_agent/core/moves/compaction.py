@@ -58,7 +58,8 @@ def _use(state: LoopState, event: Event, config: LoopConfig, *, progress: bool) 
     done = apply(data.iteration.view, config, event, kind, issuer.new("compact"), model=model)
     tracking = AutoCompactTracking(compacted=True)
     if not progress:
-        counted = _failed_once_more(facts.tracking, done.after, config)
+        # In the unit of later counts, system prompt and tools included: else the breaker would close at once.
+        counted = _failed_once_more(facts.tracking, facts.tokens - done.report.freed, config)
         tracking = AutoCompactTracking(compacted=True, failures=counted.failures, opened_at=counted.opened_at)
     if kind is CompactKind.MANUAL:
         tracking = AutoCompactTracking(compacted=True)
