@@ -73,6 +73,23 @@ def test_104_agent_keeps_its_turn_limit(tmp_path: Path, own: int | None, above: 
     assert "max_turns/max_turns" in text
 
 
+def test_104_pauses_are_no_rounds(tmp_path: Path) -> None:
+    """A reply that the API paused, and its resumption, are no rounds of their own."""
+    worker = AgentDefinition("worker", "works", "You work.", max_turns=2)
+    busy = [
+        calls(use("Bash", {"command": "echo 1"})),
+        says("so far", stop_reason="pause_turn"),
+        calls(use("Bash", {"command": "echo 2"})),
+        says("never"),
+    ]
+    script = Family(main=[calls(ask("work", "worker")), says("ok")], work=busy)
+    with LoopbackServer(script) as server:
+        run_sync("main go", agent=family_agent(server, tmp_path, [worker]))
+        assert server.breaches == []
+    assert len(script.bodies["work"]) == 3
+    assert "max_turns/max_turns" in results(script.bodies["main"][1])[0][0]
+
+
 def test_94_ask_is_denied_at_every_depth(tmp_path: Path) -> None:
     """Without somebody to ask, what would be asked is denied in the agent and in the agent's agent, and all is reported."""
     touch = calls(use("Bash", {"command": "touch x"}))
@@ -133,6 +150,29 @@ def test_107_money_that_ends_in_a_cut_attempt(tmp_path: Path) -> None:
         outcome = run_sync("main go", agent=agent)
     assert outcome.terminal.cause is Cause.BUDGET_USD
     assert len(script.bodies["main"]) == 1
+
+
+def test_107_money_that_ends_in_a_compaction(tmp_path: Path) -> None:
+    """A summary of an agent's context that costs more than is left ends the agent and its caller; nothing more is asked."""
+    fat = [calls(use("Bash", {"command": f"seq {n} 4000"})) for n in range(9)]
+    script = Family(
+        main=[priced(calls(ask("read")), 0.0), says("never")],
+        read=fat,
+        summary=[priced(says("They counted and counted, and found that numbers go on."), 0.2)],
+    )
+    with LoopbackServer(script) as server:
+        agent = family_agent(
+            server,
+            tmp_path,
+            max_budget=DOLLAR // 10,
+            permission_mode="bypassPermissions",
+            context={"context_window": 40_000, "keep_rounds": 1},
+        )
+        outcome = run_sync("main go", agent=agent)
+    assert len(script.bodies["summary"]) == 1
+    assert len(script.bodies["main"]) == 1
+    assert outcome.terminal.cause is Cause.BUDGET_USD
+    assert outcome.result["total_cost_usd"] >= 0.2
 
 
 def test_108_agents_side_by_side_share_one_budget(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real server, made with the official package; ``python good_server.py [http PORT]``."""
+"""A real server, made with the official package; ``python good_server.py [http|sse PORT [json]]``."""
 
 from __future__ import annotations
 
@@ -72,5 +72,7 @@ async def ask(context: Context[Any, Any]) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["http"]:
         server.run("streamable-http", port=int(sys.argv[2]), json_response="json" in sys.argv)
+    elif sys.argv[1:2] == ["sse"]:
+        server.run("sse", port=int(sys.argv[2]))
     else:
         server.run()

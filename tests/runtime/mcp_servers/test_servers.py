@@ -312,14 +312,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.parametrize(("backend", "answers"), [("asyncio", "sse"), ("trio", "json")])
-def test_a_real_server_over_http(tmp_path: Path, backend: str, answers: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "kind", "answers"), [("asyncio", "http", "stream"), ("trio", "http", "json"), ("asyncio", "sse", "stream")]
+)
+def test_a_real_server_over_http(tmp_path: Path, backend: str, kind: str, answers: str) -> None:
     """The same server over HTTP: it is called, killed in the middle of a call, and the call fails and names it."""
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, str(HERE / "good_server.py"), "http", str(port), answers], stderr=subprocess.DEVNULL
+        [sys.executable, str(HERE / "good_server.py"), kind, str(port), answers], stderr=subprocess.DEVNULL
     )
-    config = ServerConfig("web", "http", url=f"http://127.0.0.1:{port}/mcp", timeout=10.0)
+    path = "mcp" if kind == "http" else "sse"
+    config = ServerConfig("web", kind, url=f"http://127.0.0.1:{port}/{path}", timeout=10.0)
 
     async def listening() -> None:
         while True:
