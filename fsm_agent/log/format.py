@@ -31,6 +31,8 @@ _BODY = 18
 """Offset of what the CRC covers: behind the start, eight digits, a quote and a comma."""
 _CORE = _BODY + len('"at":')
 _TAIL = len(',"chain":"') + 64 + len('"}\n')
+CHAIN_AT = -_TAIL
+"""Where a line's chain begins, from its end."""
 
 
 @frozen

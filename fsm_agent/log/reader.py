@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+from ..core.events import Event
 from ..core.outputs import Terminal
 from ..core.state import Rejection
 from .blobs import BlobStore
 from .codec import EVENTS, LENIENT, STRICT, decode_value
 from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
-from .format import MAGIC, MAJOR, MINOR, START, End, Gap, Header, Record, chain_of, is_whole, stated_chain
+from .format import CHAIN_AT, MAGIC, MAJOR, MINOR, START, End, Gap, Header, Record, chain_of, is_whole, stated_chain
 
 _LOOK = 256
 """Bytes at the beginning of a log that hold its magic word."""
 _JSON = json.JSONDecoder()
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(_JSON)["scan_once"]
 _FRAME = ("crc", "at", "seq", "blobs", "chain")
 _RECORD_KEYS = frozenset((*_FRAME, "event", "taken", "rejected", "effects", "sketch", "state", "snapshot"))
 _END_KEYS = frozenset((*_FRAME, "end"))
@@ -47,6 +49,50 @@ class Tail:
     chain: str
 
 
+class Line:
+    """One verified record, as it is written.
+
+    Attributes:
+        seq: sequence number by its place.
+        chain: its chain, in hex.
+    """
+
+    __slots__ = ("_event", "_line", "_log", "chain", "seq")
+
+    def __init__(self, log: LogFile, seq: int, line: bytes, chain: bytes, event: int) -> None:
+        """Use :meth:`LogFile.lines`."""
+        self.seq = seq
+        self.chain = chain
+        self._log = log
+        self._line = line
+        self._event = event
+
+    def record(self) -> Record:
+        """Decode the whole record.
+
+        Raises:
+            LogDamaged: if it cannot be read.
+        """
+        log = self._log
+        value = log._parse(self.seq, self._line)
+        return log._record(self.seq, value, log.event_of, self.chain)
+
+    def event(self) -> tuple[Event, str] | None:
+        """Decode the event only.
+
+        Returns:
+            The event, and the text of the record behind it, up to its chain; None if the record needs more than that.
+        """
+        line = self._line.decode()
+        if line.startswith(f'"seq":{self.seq},', line.find(",", 22) + 1) and '"blobs":[' not in line:
+            try:
+                value, stop = _SCAN(line, self._event)
+                return self._log.event_of(value), line[stop:CHAIN_AT]
+            except (ValueError, RecursionError, StopIteration):  # the whole record says better what is wrong with it
+                return None
+        return None
+
+
 class LogFile:
     """One log, opened for reading. Each iteration over :meth:`records` reads the file anew.
 
@@ -55,6 +101,7 @@ class LogFile:
         header: its header.
         created: when it was made, in milliseconds since 1970.
         blobs: its large content.
+        event_of: makes an event of its decoded JSON.
     """
 
     def __init__(self, path: Path, header: Header, created: int, first: bytes) -> None:
@@ -66,6 +113,7 @@ class LogFile:
         self._first = first
         self._tail: Tail | None = None
         self._decoders: Decoders = LENIENT if header.minor > MINOR else STRICT
+        self.event_of: Callable[[Any], Event] = self._decoders.choice(EVENTS)
 
     def records(self) -> Iterator[Record]:
         """Read, verify and give the records in order; gaps are passed over.
@@ -85,9 +133,13 @@ class LogFile:
             LogDamaged: at the first line that is not what was written; a torn tail is no error (see :attr:`tail`).
             OSError: if the file cannot be read.
         """
+        for line in self.lines():
+            yield line if isinstance(line, Gap) else line.record()
+
+    def lines(self) -> Iterator[Line | Gap]:
+        """Read and verify like :meth:`items`, but leave the records as they are written, for who needs a part of them."""
         salt = self.header.salt.encode()
         chain = chain_of(self._first, b"", salt) or b""
-        event_of = self._decoders.choice(EVENTS)
         seq, offset, end, torn, gap = 0, 0, None, False, ""
         with self.path.open("rb") as file:
             for line in file:
@@ -100,15 +152,17 @@ class LogFile:
                 if seq:
                     chain = self._verify_behind(seq, line, gap) if gap else self._verify(seq, line, chain, salt, end)
                     gap = ""
-                    value = self._parse(seq, line)
-                    if "event" in value:
-                        yield self._record(seq, value, event_of, chain)
-                    elif "end" in value:
-                        end = self._end(seq, value)
+                    start = line.find(b',"event":', 20, 80)
+                    if start > 0:
+                        yield Line(self, seq, line, chain, start + len(b',"event":'))
                     else:
-                        found = self._gap(seq, value, chain)
-                        seq, gap = found.to, found.next
-                        yield found
+                        value = self._parse(seq, line)
+                        if "end" in value:
+                            end = self._end(seq, value)
+                        else:
+                            found = self._gap(seq, value, chain)
+                            seq, gap = found.to, found.next
+                            yield found
                 seq += 1
                 offset += len(line)
         self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())
@@ -158,7 +212,7 @@ class LogFile:
     def _parse(self, seq: int, line: bytes) -> dict[str, Any]:
         try:
             value, _ = _JSON.raw_decode(line.decode())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise LogDamaged(self.path, seq, f"is no JSON: {error}") from error
         if value.get("seq") != seq:
             raise LogDamaged(self.path, seq, f"has the number {value.get('seq')}")

@@ -11,7 +11,7 @@ from attrs import frozen
 from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.state import LoopState, Step
-from .difference import Divergence, agrees, difference, end_difference
+from .difference import Divergence, agrees, difference, end_difference, reads_as
 from .digest import StateDigests, state_digest, table_digest
 from .errors import CodecError, LogDamaged, LogError, ReplayDiverged, TableChanged
 from .format import Gap, Header, Record
@@ -137,31 +137,35 @@ def fold(
     lost = False
     if until == 0:
         return Replayed(log.header, state, 0, None, None, 0, chain)
-    for item in log.items():
-        if item.__class__ is Gap:
-            skipped += (Skipped(item, 0),)
+    for line in log.lines():
+        if isinstance(line, Gap):
+            skipped += (Skipped(line, 0),)
             lost = True
-            if until is not None and item.to >= until:
+            if until is not None and line.to >= until:
                 break
             continue
-        assert isinstance(item, Record)
         if lost:
-            stored = stored_state(log, item)
+            record = line.record()
+            stored = stored_state(log, record)
             if stored is None:
-                if item.seq == until:
+                if record.seq == until:
                     break
                 continue
             state, lost = stored, False
-            seq, chain = item.seq, item.chain
-            skipped = (*skipped[:-1], Skipped(skipped[-1].gap, item.seq))
+            skipped = (*skipped[:-1], Skipped(skipped[-1].gap, record.seq))
         else:
-            made = reducer(state, item.event, config)
-            if not agrees(item, made, states):
-                return Replayed(log.header, state, steps, difference(item, made), None, seq, chain, skipped)
-            state, seq, chain = made.state, item.seq, item.chain
+            written = line.event() if each is None else None
+            made = None if written is None else reducer(state, written[0], config)
+            if made is None or written is None or not reads_as(made, written[1]):
+                record = line.record()
+                made = reducer(state, record.event, config)
+                if not agrees(record, made, states):
+                    return Replayed(log.header, state, steps, difference(record, made), None, seq, chain, skipped)
+                if each is not None:
+                    each(record, made)
+            state = made.state
             steps += 1
-            if each is not None:
-                each(item, made)
+        seq, chain = line.seq, line.chain.decode()
         if seq == until:
             return Replayed(log.header, state, steps, None, None, seq, chain, skipped)
     if until is not None and lost:
