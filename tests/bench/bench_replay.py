@@ -8,7 +8,6 @@ An ordinary event is one that makes no request.
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import tempfile
 import time

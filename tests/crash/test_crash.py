@@ -114,7 +114,7 @@ class Trial:
             if isinstance(record.event, StreamCompleted) and record.event.id in requests:
                 self.answered.setdefault(requests[record.event.id], len(self.server.requests))
 
-        if self.log.exists():
+        if readable_now(self.log):
             replay(self.log, each=each)
 
     def check(self) -> None:
@@ -190,19 +190,18 @@ def test_killed_at_every_record(nursery: Nursery, serve: Any, tmp_path: Path, ho
 
 def revive(trial: Trial) -> None:
     """Resume until it ends; a run that died before its prompt was recorded is started again, as its user would."""
-    begun = trial.log.exists() and (trial.log.stat().st_size > 0) and readable(trial.log)
-    if begun:
+    if readable_now(trial.log):
         assert not trial.resume()
         return
     trial.log.unlink(missing_ok=True)
     assert not trial.start()
 
 
-def readable(log: Path) -> bool:
-    """Say whether the log holds the prompt."""
+def readable_now(log: Path) -> bool:
+    """Say whether the log holds the prompt; it may be missing, empty, or torn within its header."""
     try:
         return read_log(log).tail.records > 0
-    except LogUnreadable:  # torn within its header
+    except (FileNotFoundError, LogUnreadable):
         return False
 
 
@@ -225,10 +224,6 @@ def test_killed_at_random_instants(nursery: Nursery, serve: Any, tmp_path: Path,
         if died:
             revive(trial)
         trial.check()
-
-
-def readable_now(log: Path) -> bool:
-    return log.exists() and log.stat().st_size > 0 and readable(log)
 
 
 def check_rich(trial: Trial) -> None:
