@@ -25,7 +25,8 @@ class RunScope:
         post: puts an event in; raises ``RunEnded`` when the run takes nothing more.
         tell: takes (command id, status) of a command that moved on, for whoever queued it.
         parent: the run whose tool made this one, None for a main run.
-        children: runs that tools of this one made, by the id of the call.
+        children: runs that tools of this one made and that have not ended, by the id of the call.
+        ended: micro-dollars that runs which have ended spent, until this run has been told of it; by the id of the call.
     """
 
     config: LoopConfig
@@ -35,6 +36,7 @@ class RunScope:
     tell: Callable[[str, str], None]
     parent: RunScope | None = None
     children: dict[str, RunScope] = field(factory=dict)
+    ended: dict[str, int] = field(factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -52,7 +54,8 @@ class RunScope:
         control = self.state().control
         # A child's usage enters the state in the very step that takes its call out of flight: nothing is counted twice.
         running = {flight.call for flight in control.flight}
-        return control.budget.cost + sum(child.cost for call, child in self.children.items() if call in running)
+        spent = sum(child.cost for call, child in tuple(self.children.items()) if call in running)
+        return control.budget.cost + spent + sum(cost for call, cost in tuple(self.ended.items()) if call in running)
 
     @property
     def money_left(self) -> int | None:
@@ -73,7 +76,7 @@ class RunScope:
     def find(self, address: str) -> RunScope | None:
         """Find the running descendant that takes commands of this address."""
         running = {flight.call for flight in self.state().control.flight}
-        for call, child in self.children.items():
+        for call, child in tuple(self.children.items()):
             if call in running:
                 found = child if child.config.address == address else child.find(address)
                 if found is not None:
@@ -109,9 +112,15 @@ def enter_scope(
 @contextmanager
 def on_behalf_of(scope: RunScope, call: str) -> Iterator[None]:
     """Let the run that is begun inside be a child of ``scope``, made by its call ``call``."""
+    running = {flight.call for flight in scope.state().control.flight}
+    for known in set(scope.ended) - running:
+        del scope.ended[known]
     token = _CALLER.set((scope, call))
     try:
         yield
     finally:
         _CALLER.reset(token)
-        scope.children.pop(call, None)
+        child = scope.children.pop(call, None)
+        if child is not None:
+            # Its answer is on its way; until it is taken in, what it spent must not look like money that is left.
+            scope.ended[call] = child.cost
