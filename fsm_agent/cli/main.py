@@ -19,6 +19,7 @@ NAME = "fsm-agent"
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Repair a small broken project, with nothing to set up."),
     "run": ("run", "Run one prompt to its end."),
+    "chat": ("chat", "Talk to the agent."),
     "serve": ("serve", "Serve a scenario as the Messages API, for any client."),
     "logs": ("logs", "List the logs."),
     "show": ("show", "Show the steps of a log."),
