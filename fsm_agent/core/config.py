@@ -215,6 +215,17 @@ def thresholds(config: LoopConfig, model: str) -> Thresholds:
     )
 
 
+def why_not(config: LoopConfig, model: str) -> str:
+    """Say why a run under ``config`` cannot use ``model``; empty if it can."""
+    if not model or not model.isprintable():
+        return "no request can carry the name"
+    try:
+        thresholds(config, model)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
 _POSITIVE = (
     "max_output_tokens",
     "escalated_max_output_tokens",

@@ -9,7 +9,7 @@ from attrs import evolve
 from player import Player, settings
 
 from fsm_agent.core.blocks import text_block
-from fsm_agent.core.config import ConfigError, ContextConfig
+from fsm_agent.core.config import ConfigError, ContextConfig, EarlyStart
 from fsm_agent.core.context.store import Span
 from fsm_agent.core.context.usage import count_view
 from fsm_agent.core.effects import CallModel, Compact, EffectKind, RunTool
@@ -20,9 +20,12 @@ from fsm_agent.core.events import (
     ModelSwitched,
     StopHooksFinished,
     TimerFired,
+    ToolTraits,
     ToolUseSummaryReady,
 )
 from fsm_agent.core.failures import ErrorKind
+from fsm_agent.core.messages import MessageKind
+from fsm_agent.core.outputs import Notice, UserOutput
 from fsm_agent.core.phases import AbortReason, Cause, Phase
 from fsm_agent.core.step import next_run
 from fsm_agent.core.usage import ModelUsage
@@ -220,3 +223,44 @@ def test_names_that_no_request_can_carry_are_refused(more: dict[str, Any]) -> No
     """A model, effort or beta with control characters or half a surrogate pair is a wrong configuration."""
     with pytest.raises(ConfigError):
         settings(**more)
+
+
+@pytest.mark.parametrize("model", ["small", "", "a\nb", "m\udcff"])
+def test_a_switch_that_cannot_hold_is_refused_with_a_warning(model: str) -> None:
+    """A model whose window the settings do not fit, or that has no proper name, is not switched to; the run goes on."""
+    small = evolve(settings().models[0], name="small", context_window=50_000)
+    player = Player(settings(models=(*settings().models, small), context=ContextConfig(auto_compact_at=100_000)))
+    player.start()
+    player.feed(ModelSwitched(model=model))
+    player.round()
+    assert player.state.phase is Phase.CALLING_MODEL
+    assert player.state.tool_use_context.model == "m"
+    assert any(repr(model) in notice.text for notice in player.outputs(Notice))
+
+
+def test_results_of_a_refused_reply_are_shown() -> None:
+    """Every call that stays in the history has its answer shown as a message, also where the model refuses after it."""
+    player = Player(settings(early_start=EarlyStart.ANY))
+    player.start()
+    player.call("t1", "write", traits=ToolTraits())
+    player.begins()
+    player.block(text_block("I will not"))
+    player.ends("refusal")
+    assert player.state.terminal is not None
+    assert player.state.terminal.cause is Cause.REFUSAL
+    shown = [output.message for output in player.outputs(UserOutput)]
+    assert shown == [item for item in player.state.messages if item.kind is MessageKind.TOOL_RESULTS]
+    assert len(shown) == 1
+
+
+def test_results_of_malformed_calls_are_shown() -> None:
+    """The errors that answer the last malformed calls of a run are shown as a message too."""
+    player = Player(settings(max_malformed=0))
+    player.start()
+    player.call("t1", raw="{,}")
+    player.ends("tool_use")
+    assert player.state.terminal is not None
+    assert player.state.terminal.cause is Cause.MALFORMED_TOOL_USE
+    shown = [output.message for output in player.outputs(UserOutput)]
+    assert shown == [item for item in player.state.messages if item.kind is MessageKind.TOOL_RESULTS]
+    assert len(shown) == 1

@@ -7,7 +7,7 @@ from ..effects import Cancel, Effect, EffectKind, Emit
 from ..evolving import evolve
 from ..failures import ModelFailure
 from ..messages import Message, MessageKind, message
-from ..outputs import CallEnd, Ending, ErrorOutput, Terminal, TerminalOutput, Tombstone
+from ..outputs import CallEnd, Ending, ErrorOutput, Terminal, TerminalOutput, Tombstone, UserOutput
 from ..phases import Cause, TerminalReason
 from ..state import Data, Iteration, LoopState
 from ..usage import ModelUsage, add_usage, total_cost, total_output
@@ -92,6 +92,12 @@ def history(state: LoopState, issuer: Issuer) -> tuple[Message, ...]:
     if results is None:
         return (*iteration.view, iteration.reply)
     return (*iteration.view, iteration.reply, results)
+
+
+def shown_results(state: LoopState, messages: tuple[Message, ...]) -> tuple[Effect, ...]:
+    """Show the answers that ``messages``, made by :func:`history`, has behind the view."""
+    added = messages[len(state.data.iteration.view) :]
+    return tuple(Emit(output=UserOutput(message=item)) for item in added if item.kind is MessageKind.TOOL_RESULTS)
 
 
 def cancel_all(control: Control) -> tuple[Effect, ...]:

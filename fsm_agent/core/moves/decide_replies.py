@@ -15,7 +15,7 @@ from ..guards.call import counts_as_changed
 from ..messages import MessageKind
 from ..phases import Cause, ContinueReason, TerminalReason
 from ..state import Iteration, LoopState
-from .common import Issuer, discard, finish, history, user_message
+from .common import Issuer, discard, finish, history, shown_results, user_message
 from .continuing import continued
 from .decide_failures import keep_started
 from .keeping import closed, keep, without_calls
@@ -36,10 +36,9 @@ def refuse(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopStat
         if call.state is CallState.EXECUTING:
             rounds.refuse(position, texts.unknown_with_tail(rounds.data[position].tail))
     settled, more = rounds.done(config)
-    ended, last = finish(
-        settled, TerminalReason.COMPLETED, Cause.REFUSAL, history(settled, Issuer(settled.control.run)), detail=detail
-    )
-    return ended, effects + more + last
+    messages = history(settled, Issuer(settled.control.run))
+    ended, last = finish(settled, TerminalReason.COMPLETED, Cause.REFUSAL, messages, detail=detail)
+    return ended, effects + more + shown_results(settled, messages) + last
 
 
 def _refusal_words(details: str) -> str:
@@ -83,15 +82,15 @@ def answer_malformed(state: LoopState, event: Event, config: LoopConfig) -> tupl
 def end_malformed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """5: too many replies in a row whose calls are all malformed; they are answered, so that the history is valid."""
     settled, effects = _run_tools(state, event, config, state.control.guards.malformed)
-    issuer = Issuer(settled.control.run)
+    messages = history(settled, Issuer(settled.control.run))
     ended, more = finish(
         settled,
         TerminalReason.COMPLETED,
         Cause.MALFORMED_TOOL_USE,
-        history(settled, issuer),
+        messages,
         detail="The model kept sending tool calls with invalid input.",
     )
-    return ended, effects + more
+    return ended, effects + shown_results(settled, messages) + more
 
 
 def escalate(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

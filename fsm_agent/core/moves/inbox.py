@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..config import LoopConfig
+from ..config import LoopConfig, why_not
 from ..context.collapse import drop, settle, staged
 from ..control import Queue
 from ..effects import Effect, Emit
@@ -17,7 +17,7 @@ from ..events import (
     ToolUseSummaryReady,
 )
 from ..evolving import evolve
-from ..outputs import ToolUseSummary
+from ..outputs import Notice, ToolUseSummary
 from ..phases import CompactKind
 from ..rebuild import with_inbox, with_queue
 from ..state import Inbox, LoopState
@@ -48,8 +48,12 @@ def request_compaction(state: LoopState, event: Event, config: LoopConfig) -> tu
 
 
 def switch_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
-    """Remember the model that the user wants from the next pass on."""
+    """Remember the model that the user wants from the next pass on; one that cannot be used is refused with a warning."""
     assert isinstance(event, ModelSwitched)
+    why = why_not(config, event.model)
+    if why:
+        text = f"The model {event.model!r} cannot be used: {why}. The run stays with the one that it has."
+        return state, (Emit(output=Notice(text=text, level="warning")),)
     queue = evolve(state.control.queue, switch=event.model)
     return LoopState(control=evolve(state.control, queue=queue), data=state.data), ()
 

@@ -13,7 +13,7 @@ from ..messages import Message, MessageKind
 from ..outputs import Notice, UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason
 from ..state import Inbox, LoopState
-from .common import Issuer, finish, history, user_message, without
+from .common import Issuer, finish, history, shown_results, user_message, without
 from .continuing import continued
 
 
@@ -81,8 +81,7 @@ def _next_turn(state: LoopState, config: LoopConfig, *, salvaged: bool) -> tuple
     messages = history(state, issuer)
     view_size = len(state.data.iteration.view)
     injected, inbox, queue, guards, effects = _injected(state, issuer, config)
-    results = tuple(item for item in messages[view_size:] if item.kind is MessageKind.TOOL_RESULTS)
-    shown = tuple(Emit(output=UserOutput(message=item)) for item in results)
+    shown = shown_results(state, messages)
     state, pending, more = _summarize(state, issuer, config, messages[view_size:])
     control = state.control
     tracking = control.context.tracking
@@ -135,8 +134,7 @@ def _end(
 ) -> tuple[LoopState, tuple[Effect, ...]]:
     issuer = Issuer(state.control.run)
     messages = history(state, issuer)
-    results = messages[len(state.data.iteration.view) :]
-    shown = tuple(Emit(output=UserOutput(message=item)) for item in results if item.kind is MessageKind.TOOL_RESULTS)
+    shown = shown_results(state, messages)
     ended, effects = finish(
         LoopState(control=evolve(state.control, run=issuer.run), data=state.data),
         reason,
