@@ -8,7 +8,6 @@ config)`` that before the next; the events are in ``core.events``, the effects i
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,22 +17,6 @@ if TYPE_CHECKING:
     from .rows import TABLE
     from .state import LoopState, Step, initial
     from .step import next_run
-
-_HOMES = {
-    "TABLE": "rows",
-    "Cause": "phases",
-    "ConfigError": "config",
-    "ContextConfig": "config",
-    "ContinueReason": "phases",
-    "LoopConfig": "config",
-    "LoopState": "state",
-    "Phase": "phases",
-    "Step": "state",
-    "Terminal": "outputs",
-    "TerminalReason": "phases",
-    "initial": "state",
-    "next_run": "step",
-}
 
 __all__ = [
     "TABLE",
@@ -53,11 +36,23 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    home: Any
+    if name in ("ConfigError", "ContextConfig", "LoopConfig"):
+        from . import config as home
+    elif name in ("Cause", "ContinueReason", "Phase", "TerminalReason"):
+        from . import phases as home
+    elif name in ("LoopState", "Step", "initial"):
+        from . import state as home
+    elif name == "Terminal":
+        from . import outputs as home
+    elif name == "TABLE":
+        from . import rows as home
+    elif name == "next_run":
+        from . import step as home
+    else:
         raise AttributeError(f"module 'fsm_agent.core' has no attribute {name!r}")
-    return getattr(import_module(f"fsm_agent.core.{home}"), name)
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:
-    return sorted((*globals(), *__all__))
+    return sorted(__all__)
