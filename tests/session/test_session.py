@@ -242,7 +242,7 @@ def test_commands_from_many_threads_are_all_taken() -> None:
     ids: list[str] = []
 
     async def main() -> None:
-        async with query(agent_of(model, Tools(t=1.0)), "go") as asked, anyio.create_task_group() as group:
+        async with query(agent_of(model, Tools(t=600.0)), "go") as asked, anyio.create_task_group() as group:
             await asked.__anext__()
 
             def burst(number: int) -> None:
