@@ -64,7 +64,7 @@ def _call_completed(
     state: LoopState, event: BlockCompleted, use: ToolUse, config: LoopConfig
 ) -> tuple[LoopState, tuple[Effect, ...]]:
     issuer = Issuer(state.control.run)
-    twice = any(item.use.id == use.id for item in state.data.iteration.calls)
+    twice = bool(use.id) and any(item.use.id == use.id for item in state.data.iteration.calls)  # no id is not one id
     stored, block = _stored(state, event.block, use, issuer, twice)
     control, data = state.control, state.data
     iteration = data.iteration
