@@ -221,7 +221,7 @@ def _log_file(path: Path | None) -> Path | None:
     if path is None:
         return None
     place = Path(os.path.abspath(path))
-    if place.exists():
+    if os.path.lexists(place):
         raise Problem(f"--log {path}: the file exists; a log is never overwritten")
     why = check_writable(place.parent)
     if why:
@@ -240,8 +240,12 @@ def access(base_url: str | None) -> str | None:
     """
     url = base_url or os.environ.get("ANTHROPIC_BASE_URL")
     if url is not None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        try:
+            parts = urlsplit(url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # half a bracket, or a port that is none
+            good = False
+        if not good:
             raise Problem(f"the base URL {url!r} is no URL; write one such as http://127.0.0.1:8080")
     if os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_AUTH_TOKEN") or _sdk_finds_access():
         return None

@@ -226,6 +226,19 @@ def why_not(config: LoopConfig, model: str) -> str:
     return ""
 
 
+def check_names(config: LoopConfig) -> None:
+    """Refuse names that no request can carry. Not part of the record itself: a log that holds one can still be read.
+
+    Raises:
+        ConfigError: for control characters or half a surrogate pair; betas travel in a header and must be ASCII.
+    """
+    named = (("model", (config.model,)), ("fallback_models", config.fallback_models), ("effort", (config.effort or "",)))
+    for name, texts in (*named, ("betas", config.betas)):
+        for text in texts:
+            if not text.isprintable() or (name == "betas" and not text.isascii()):
+                raise ConfigError(f"{name} holds characters that no request can carry: {text!r}")
+
+
 _POSITIVE = (
     "max_output_tokens",
     "escalated_max_output_tokens",
@@ -254,12 +267,6 @@ def _check(config: LoopConfig) -> None:
             raise ConfigError(f"context.{name} must be a whole number of at least 1, not {value!r}")
     if not config.model:
         raise ConfigError("model must not be empty")
-    named = (("model", (config.model,)), ("fallback_models", config.fallback_models), ("effort", (config.effort or "",)))
-    for name, texts in (*named, ("betas", config.betas)):
-        for text in texts:
-            # ``isprintable`` refuses control characters and half a surrogate pair; betas travel in a header.
-            if not text.isprintable() or (name == "betas" and not text.isascii()):
-                raise ConfigError(f"{name} holds characters that no request can carry: {text!r}")
     if config.model in config.fallback_models:
         raise ConfigError(f"fallback_models must not name the main model {config.model!r}")
     if len(set(config.fallback_models)) != len(config.fallback_models):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, fields
 
 from ..core.blocks import Block
-from ..core.config import ConfigError, ContextConfig, LoopConfig
+from ..core.config import ConfigError, ContextConfig, LoopConfig, check_names
 from ..core.events import Event, RunStarted
 from ..core.messages import MessageKind
 from ..core.state import LoopState, Step, initial
@@ -153,6 +153,7 @@ class Agent:
         self._kept = False
         self.warnings: tuple[str, ...] = ()
         config = config if config is not None else make_config({"model": model, **fields_given})
+        check_names(config)
         if deps is None:
             from .assemble import assemble
 

@@ -23,6 +23,10 @@ NOWHERE = "http://127.0.0.1:9"
         (("demo", "--include-partial-messages"), "needs --output-format stream-json"),
         (("run", "Hi."), "there is no API key: set ANTHROPIC_API_KEY"),
         (("run", "Hi.", "--base-url", "nowhere"), "is no URL"),
+        (("run", "Hi.", "--base-url", "http://[::1"), "is no URL"),
+        (("run", "Hi.", "--base-url", "http://127.0.0.1:99999"), "is no URL"),
+        (("run", "Hi.", "--base-url", "http://:80"), "is no URL"),
+        (("run", "Hi.", "--base-url", NOWHERE, "--model", "m\udcff"), "model holds characters that no request can carry"),
         (("run", " ", "--base-url", NOWHERE), "the prompt is empty"),
         (("run", "Hi.", "--base-url", NOWHERE, "--set", "max_turn=3"), "did you mean 'max_turns'?"),
         (("run", "Hi.", "--base-url", NOWHERE, "--set", "max_turns=many"), "write a whole number, not 'many'"),
@@ -102,6 +106,14 @@ def test_existing_log_is_never_overwritten(cli: Cli, home: Path) -> None:
     assert said.code == 2
     assert "never overwritten" in said.error
     assert (home / "run.jsonl").read_text() == "mine"
+
+
+def test_log_that_is_a_dangling_link_is_refused(cli: Cli, home: Path) -> None:
+    """A link that leads nowhere is in the way as a file is: it is refused before anything is sent."""
+    (home / "run.jsonl").symlink_to(home / "nowhere.jsonl")
+    said = cli("run", "Hi.", "--base-url", NOWHERE, "--log", home / "run.jsonl")
+    assert said.code == 2
+    assert "never overwritten" in said.error
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write and read everything")

@@ -29,6 +29,7 @@ from fsm_agent.core.outputs import Notice, UserOutput
 from fsm_agent.core.phases import AbortReason, Cause, Phase
 from fsm_agent.core.step import next_run
 from fsm_agent.core.usage import ModelUsage
+from fsm_agent.session.agent import Agent
 
 
 def _count(player: Player) -> int:
@@ -116,6 +117,18 @@ def test_ill_formed_ids_are_replaced(identity: str) -> None:
     player.begins()
     player.finishes()
     assert [block.id for item in player.state.messages for block in item.blocks if block.id] == [run.tool_use_id] * 2
+
+
+def test_calls_without_an_id_are_calls_of_their_own() -> None:
+    """Two calls of one reply that both lack an id share none: each gets one of ours, and both run."""
+    player = Player(settings())
+    player.start()
+    player.call("", raw='{"path":"a"}')
+    player.call("", raw='{"path":"b"}')
+    player.ends("tool_use")
+    runs = [effect for effect in player.effects if isinstance(effect, RunTool)]
+    assert [effect.input_json for effect in runs] == ['{"path":"a"}', '{"path":"b"}']
+    assert len({effect.tool_use_id for effect in runs}) == 2
 
 
 def test_token_budget_counts_attempts_only() -> None:
@@ -221,8 +234,9 @@ def test_a_lost_compaction_is_issued_again_as_it_was() -> None:
 )
 def test_names_that_no_request_can_carry_are_refused(more: dict[str, Any]) -> None:
     """A model, effort or beta with control characters or half a surrogate pair is a wrong configuration."""
-    with pytest.raises(ConfigError):
-        settings(**more)
+    config = settings(**more)  # a log that holds it can be read
+    with pytest.raises(ConfigError, match="no request can carry"):
+        Agent(config=config)
 
 
 @pytest.mark.parametrize("model", ["small", "", "a\nb", "m\udcff"])
