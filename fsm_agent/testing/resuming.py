@@ -1,0 +1,90 @@
+"""Resume from every prefix of a log, on the bare reducer: it comes to an end, or to a call that the API would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..core.events import EffectLost, Event
+from ..core.phases import TERMINAL_SET, Phase
+from ..core.state import LoopState, Step
+from ..core.step import step
+from ..laws import LAWS, Edge, Law, Over
+from ..laws.requests import unpaired
+from .wire import check_requests
+
+
+def crashed(state: LoopState, config: object) -> tuple[tuple[Event, Step], ...]:
+    """Feed a state what a resume would: each unanswered effect as lost, in the order of their ids.
+
+    Args:
+        state: where the engine died.
+        config: the run's configuration.
+
+    Returns:
+        The events with the steps that took them; those that the table cancelled meanwhile are left out.
+    """
+    from ..log.resume import _number
+
+    taken: list[tuple[Event, Step]] = []
+    for effect_id in sorted((item.id for item in state.control.flight), key=_number):
+        if any(item.id == effect_id for item in state.control.flight):
+            event = EffectLost(effect_id)
+            made = step(state, event, config)  # type: ignore[arg-type]
+            taken.append((event, made))
+            state = made.state
+    return tuple(taken)
+
+
+def faults_of_prefixes(log: Path, laws: tuple[Law, ...] = LAWS) -> str:
+    """Crash after each record of a log, resume, and say what is wrong with what comes of it; empty if nothing is."""
+    from ..log.replay import replay
+
+    found: list[str] = []
+
+    def each(record: object, made: Step) -> None:
+        if not found:
+            words = _fault(made.state, config, laws)
+            if words:
+                found.append(f"resumed behind record {getattr(record, 'seq', '?')}: {words}")
+
+    from ..log.reader import read_log
+
+    config = read_log(log).header.config
+    replay(log, each=each)
+    return found[0] if found else ""
+
+
+def _fault(state: LoopState, config: object, laws: tuple[Law, ...]) -> str:
+    if state.phase in TERMINAL_SET or state.phase is Phase.READY:
+        return ""
+    before = state
+    taken = crashed(state, config)
+    for event, made in taken:
+        if made.rejected is not None:
+            return f"{event} was refused: {made.rejected.because}"
+        edge = Edge(before, event, made, config)  # type: ignore[arg-type]
+        for law in laws:
+            if law.over is Over.EDGE and not law.costly and (words := law.check(edge)):
+                return f"{law.name}: {words}"
+        before = made.state
+    wire = check_requests(taken, config)  # type: ignore[arg-type]
+    if wire:
+        return wire[0]
+    after = before
+    if after.phase in TERMINAL_SET:
+        return unpaired(after.messages)
+    return "" if after.control.flight else f"nothing is awaited in {after.phase}"
+
+
+def every_prefix_resumes(log: str | Path) -> None:
+    """Check that a run could be resumed from each prefix of its log.
+
+    Args:
+        log: the log; it is only read.
+
+    Raises:
+        AssertionError: names the record behind which a resume goes wrong, and how.
+    """
+    words = faults_of_prefixes(Path(log))
+    if words:
+        raise AssertionError(words)
