@@ -351,7 +351,7 @@ class Environment:
         """Answers of effects that are not in flight. Number 1 is always issued early, and never to these kinds."""
         found: list[Offer] = []
         for word, run, number in (("stale", RUN, 1), ("never", RUN, 999_999), ("foreign", "other", 1)):
-            for kind, made in _ANSWERS:
+            for kind, made in _ANSWERS if word == "stale" else _ANSWERS[:2]:
                 event = made(f"{run}/{kind}-{number}")
                 found.append((f"{word}.{type(event).__name__}", event))
         return tuple(found)

@@ -6,7 +6,7 @@ from attrs import field, frozen
 
 from ..core.config import LoopConfig
 from ..core.events import Event
-from ..core.phases import TERMINAL_SET
+from ..core.phases import TERMINAL_SET, Phase
 from ..core.state import LoopState, Step
 from ..core.step import LOOKUP, Lookup, step
 from ..laws import Edge, Law, Over
@@ -18,8 +18,8 @@ from .environment import Environment, start
 SAMPLE = 16
 """One state or edge in so many is judged by costly laws; one value in so many is compared with another state of it."""
 
-Lead = tuple[bytes, int, int, bool, bool]
-"""An abstract successor: its key, the first event that leads there, how many do, if a fair one does, if it is terminal."""
+Lead = tuple[bytes, int, int, bool, int]
+"""An abstract successor: its key, the first event that leads there, how many do, if a fair one does, how it rests."""
 
 
 @frozen
@@ -84,6 +84,7 @@ class Worker:
         self._candidates: dict[int, list[LoopState | None]] = {}
         self._keys: dict[bytes, LoopState] = {}
         self._twins: dict[bytes, LoopState] = {}
+        self._again = 0
 
     def begin(self) -> tuple[bytes, LoopState]:
         """Give the first state and its key."""
@@ -144,7 +145,8 @@ class Worker:
                 results.append((name, taken, key))
             entry = targets.get(key)
             if entry is None:
-                terminal = after.control.phase in TERMINAL_SET
+                phase = after.control.phase
+                terminal = 1 if phase in TERMINAL_SET else 2 * (phase is Phase.READY)
                 targets[key] = [ordinal, 1, self.environment.fair(name), terminal]
                 concrete.append(self._candidate(key, after))
             else:
@@ -154,7 +156,7 @@ class Worker:
         leads: list[Lead] = []
         for key, entry in targets.items():
             if key != own:
-                leads.append((key, entry[0], entry[1], bool(entry[2]), bool(entry[3])))
+                leads.append((key, entry[0], entry[1], bool(entry[2]), entry[3]))
         kept = [item for item, key in zip(concrete, targets, strict=True) if key != own]
         self._candidates[number] = kept
         if twin is not None:
@@ -170,8 +172,10 @@ class Worker:
             self._keys[key] = state
             return state
         known = self._keys.get(key)
-        if known is not None and key not in self._twins and known.data is not state.data and key[-1] % 4 == 0:
-            self._twins[key] = state
+        if known is not None and key not in self._twins and known.data is not state.data:
+            self._again += 1
+            if self._again % SAMPLE == 0:
+                self._twins[key] = state
         return None
 
     def _count(self, taken: Step, ordinal: int, made: Expansion) -> None:

@@ -143,7 +143,7 @@ class Search:
         self.reasons: dict[str, int] = {}
         self.faults: dict[str, tuple[int, int, Found]] = {}
 
-    def add(self, key: bytes, parent: int, ordinal: int, terminal: bool) -> int:
+    def add(self, key: bytes, parent: int, ordinal: int, terminal: int) -> int:
         """Number a new value."""
         number = len(self.numbers)
         self.numbers[key] = number
@@ -213,7 +213,7 @@ def explore(
     search = Search(config, bounds)
     worker = Worker(config, bounds, tuple(laws), start, lookup)
     key, first = worker.begin()
-    search.add(key, -1, -1, terminal=False)
+    search.add(key, -1, -1, 2)
     worker.keep(0, first)
     team = Team(worker, jobs)
     depth, complete = 0, True
@@ -243,7 +243,7 @@ def explore(
         pairs=search.pairs,
         edges=search.edges,
         depth=max(depth - 1, 0),
-        terminals=sum(search.graph.terminal),
+        terminals=sum(mark == 1 for mark in search.graph.terminal),
         rows=dict(sorted(search.rows.items())),
         reasons=dict(sorted(search.reasons.items())),
         violations=tuple(faults),

@@ -15,7 +15,7 @@ class Graph:
     Attributes:
         parents: the state from which it was found first, -1 for the first state.
         ordinals: the event, by its place among those offered there.
-        terminal: 1 for terminal states.
+        terminal: 1 for terminal states, 2 for those in which no run has begun.
         successors: numbers times two, plus one if an answer of the world leads there without the user or a crash.
         first_rows: where each row was taken first: (state, ordinal of the event).
         first_reasons: the same for each terminal reason and cause.
@@ -45,7 +45,7 @@ def liveness(graph: Graph) -> list[tuple[str, int, str]]:
     """Judge that runs end.
 
     A terminal state is reachable from every state. Without the user, and with every effect answered in some order, each
-    way ends in a terminal state: no state but the first is without an answer to wait for, and no answers lead in a circle.
+    way ends in a terminal state: no state of a run is without an answer to wait for, and no answers lead in a circle.
 
     Returns:
         (law, state, what is wrong) for each that is broken.
@@ -60,7 +60,7 @@ def _reachable(graph: Graph) -> list[tuple[str, int, str]]:
         for link in links:
             before[link >> 1].append(number)
     good = bytearray(count)
-    waiting = deque(number for number in range(count) if graph.terminal[number])
+    waiting = deque(number for number in range(count) if graph.terminal[number] == 1)
     for number in waiting:
         good[number] = 1
     while waiting:

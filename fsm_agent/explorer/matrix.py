@@ -9,6 +9,7 @@ from __future__ import annotations
 from attrs import evolve, frozen
 
 from ..core.config import ContextConfig, EarlyStart, LoopConfig
+from ..core.failures import ErrorKind
 from ..core.models import ModelInfo
 from .bounds import KINDS, Bounds, Form, Piece, Start
 
@@ -57,7 +58,12 @@ CALM = Bounds(
 )
 """A quiet world: failures, stop reasons, aborts, crashes and strangers, and little else."""
 
-_CONTEXT = evolve(WINDOW, collapse=True)
+QUIET = evolve(SMALL, max_output_recoveries=0, max_pauses=0, max_malformed=0, max_output_tokens=4_096)
+"""Without recoveries of replies, so that what a case is about is not multiplied by them."""
+PLAIN_ERRORS = tuple(kind for kind in ErrorKind if kind is not ErrorKind.THINKING_INVALID)
+"""All failures but the one with a recovery of its own."""
+COLLAPSING = evolve(WINDOW, collapse=True)
+OFF = evolve(WINDOW, auto_compact=False, reactive_compact=False)
 
 CI: tuple[Case, ...] = (
     Case(
@@ -67,38 +73,84 @@ CI: tuple[Case, ...] = (
     ),
     Case(
         "early",
-        evolve(SMALL, max_model_calls=2, early_start=EarlyStart.ANY, cancel_siblings_on="error"),
-        evolve(CALM, blocks=2, tools=2, kinds=("read", "write", "shell"), forms=(Form.WHOLE, Form.LAST)),
+        evolve(QUIET, max_model_calls=1, early_start=EarlyStart.ANY, cancel_siblings_on="error"),
+        evolve(CALM, blocks=2, tools=2, pieces=(), kinds=("read", "shell"), forms=(Form.WHOLE, Form.LAST)),
     ),
     Case(
         "replies",
-        evolve(SMALL, max_turns=2, max_attempts=2, fallback_models=("n",), fallback_on_refusal=True, max_model_calls=6),
-        evolve(CALM, pieces=(Piece.TEXT, Piece.BLANK, Piece.THINKING), forms=(Form.WHOLE, Form.MALFORMED)),
+        evolve(SMALL, max_attempts=2, fallback_models=("n",), fallback_on_refusal=True, max_model_calls=3),
+        evolve(CALM, pieces=(Piece.TEXT, Piece.BLANK), forms=(Form.WHOLE, Form.MALFORMED)),
+    ),
+    Case(
+        "pieces",
+        evolve(QUIET, max_model_calls=1, max_turns=2, early_start=EarlyStart.CONCURRENCY_SAFE),
+        evolve(CALM, blocks=3, tools=1, pieces=tuple(Piece), forms=(Form.WHOLE, Form.OLD), kinds=("safe",)),
     ),
     Case(
         "context",
-        evolve(SMALL, max_turns=2, max_model_calls=5),
-        evolve(CALM, old_rounds=2, usage=LEVELS, requests=True),
+        evolve(QUIET, max_turns=2, max_model_calls=2, context=evolve(WINDOW, breaker_failures=1), max_output_recoveries=1),
+        evolve(CALM, old_rounds=2, usage=(20_000, 110_000, 140_000), errors=PLAIN_ERRORS),
     ),
     Case(
         "collapse",
-        evolve(SMALL, max_model_calls=5, context=_CONTEXT),
-        evolve(CALM, old_rounds=2, usage=(20_000, 80_000, 95_000)),
+        evolve(QUIET, max_turns=2, max_model_calls=2, context=COLLAPSING),
+        evolve(CALM, pieces=(), old_rounds=2, usage=(20_000, 80_000, 95_000), errors=PLAIN_ERRORS),
+    ),
+    Case(
+        "limits",
+        evolve(QUIET, max_turns=2, max_model_calls=2, context=OFF, prefetch_memory=True),
+        evolve(
+            CALM,
+            usage=(20_000, 140_000),
+            starts=(Start.PLAIN, Start.HUGE, Start.EMPTY, Start.ROOM, Start.AGENT),
+            errors=PLAIN_ERRORS,
+        ),
+    ),
+    Case(
+        "manual",
+        evolve(QUIET, max_turns=2, max_model_calls=1),
+        evolve(CALM, pieces=(), requests=True, old_rounds=1, stops=("end_turn", "tool_use"), errors=PLAIN_ERRORS),
     ),
     Case(
         "ends",
-        evolve(SMALL, max_turns=2, max_budget=1_000_000, max_model_calls=8, stop_hooks=True, attachments=True),
-        evolve(CALM, starts=tuple(Start), commands=1, huge_commands=True),
+        evolve(QUIET, max_model_calls=4, stop_hooks=True),
+        evolve(CALM, tools=0, starts=(Start.PLAIN, Start.BUDGET), errors=PLAIN_ERRORS),
+    ),
+    Case(
+        "money",
+        evolve(QUIET, max_turns=2, max_model_calls=2, max_budget=1_000_000, stop_hooks=True, attachments=True),
+        evolve(CALM, starts=(Start.PLAIN, Start.SPENT), commands=1, huge_commands=True, errors=PLAIN_ERRORS),
     ),
     Case(
         "beside",
-        evolve(SMALL, max_turns=2, max_model_calls=4, prefetch_memory=True, prefetch_skills=True, tool_summaries=True),
-        evolve(CALM, commands=1, switches=True, requests=True),
+        evolve(QUIET, max_turns=2, max_model_calls=2, prefetch_skills=True, tool_summaries=True),
+        evolve(CALM, pieces=(), switches=True, errors=PLAIN_ERRORS, stops=("end_turn", "tool_use")),
     ),
     Case(
         "loops",
-        evolve(SMALL, max_turns=6, max_model_calls=3, loop_rounds=1),
-        evolve(CALM, same_inputs=True, outcomes=("ok", "error"), stops=("end_turn", "tool_use")),
+        evolve(QUIET, max_turns=4, max_model_calls=1, loop_rounds=1),
+        evolve(
+            CALM, pieces=(), same_inputs=True, outcomes=("ok", "error"), stops=("end_turn", "tool_use"), errors=PLAIN_ERRORS
+        ),
     ),
 )
-RELEASE: tuple[Case, ...] = ()
+"""A minute on two cores."""
+
+RELEASE: tuple[Case, ...] = (
+    Case(
+        "tools-wide",
+        evolve(SMALL, max_turns=2, max_model_calls=2),
+        evolve(CALM, blocks=2, tools=2, kinds=KINDS, forms=tuple(Form), pieces=(Piece.TEXT, Piece.THINKING), commands=1),
+    ),
+    Case(
+        "replies-wide",
+        evolve(SMALL, max_turns=2, max_attempts=2, fallback_models=("n",), fallback_on_refusal=True, max_model_calls=5),
+        evolve(CALM, pieces=(Piece.TEXT, Piece.BLANK, Piece.THINKING), forms=(Form.WHOLE, Form.MALFORMED)),
+    ),
+    Case(
+        "context-wide",
+        evolve(SMALL, max_turns=2, max_model_calls=4, context=COLLAPSING),
+        evolve(CALM, old_rounds=2, usage=LEVELS, requests=True, errors=PLAIN_ERRORS),
+    ),
+)
+"""Besides the cases of ``CI``: a quarter of an hour on two cores."""
