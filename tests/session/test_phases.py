@@ -128,7 +128,7 @@ async def test_close_in_each_phase(phase: Phase, how: str) -> None:
             caught = True
     assert caught == (how == "error")
     assert_ended(session, model, tools, Cause.CONSUMER_CLOSED)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # an idle thread of an earlier test may end meanwhile
     await finish_with_another_prompt(session, model)
 
 

@@ -76,14 +76,14 @@ def script(number: int, body: dict[str, Any]) -> Any:
 def chat(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Terminal]]:
     """Start chats in a folder of their own, against a server on loopback."""
     made: list[Terminal] = []
-    (tmp_path / "work").mkdir(exist_ok=True)
+    (tmp_path / "project").mkdir(exist_ok=True)
     with LoopbackServer(script, models=None) as server:
 
         def start(*options: str) -> Terminal:
             given = {"HOME": str(tmp_path / "home"), "ANTHROPIC_API_KEY": "k", "PYTHONPATH": os.getcwd()}
             variables = " ".join(f"{name}={value}" for name, value in given.items())
             program = f"{sys.executable} -m fsm_agent chat --base-url {server.base_url} {' '.join(options)}"
-            command = f"cd {tmp_path}/work && env -u CI -u XDG_STATE_HOME {variables} {program}; echo left with $?; sleep 60"
+            command = f"cd {tmp_path}/project && env -u CI -u XDG_STATE_HOME {variables} {program}; echo left with $?; sleep 60"
             made.append(Terminal(f"{request.node.name[:20]}-{len(made)}", command))
             return made[-1]
 
@@ -123,15 +123,15 @@ def test_asks_for_permission(chat: Callable[..., Terminal], tmp_path: Path) -> N
     terminal.until("/help lists the commands")
     terminal.line("touch it")
     terminal.until("allow?", "touch made && sleep 1")
-    assert not (tmp_path / "work" / "made").exists()
+    assert not (tmp_path / "project" / "made").exists()
     terminal.line("rather not")
     terminal.until("denied", "The tool has answered.")
-    assert not (tmp_path / "work" / "made").exists()
+    assert not (tmp_path / "project" / "made").exists()
     terminal.line("touch it now")
     terminal.until("allow?")
     terminal.line("a")
     terminal.until("allowed in this session")
-    while not (tmp_path / "work" / "made").exists():
+    while not (tmp_path / "project" / "made").exists():
         time.sleep(0.05)
     terminal.until(gone="working;")
     terminal.line("touch it again")
@@ -165,16 +165,16 @@ def test_queue_submit_interrupt(chat: Callable[..., Terminal]) -> None:
 
 def test_asks_for_trust_once(chat: Callable[..., Terminal], tmp_path: Path) -> None:
     """A folder that would grant something is asked about once; with a yes its rules hold, then and later."""
-    (tmp_path / "work" / ".claude").mkdir(parents=True)
+    (tmp_path / "project" / ".claude").mkdir(parents=True)
     rules = {"permissions": {"allow": ["Bash(touch:*)", "Bash(sleep:*)"]}}
-    (tmp_path / "work" / ".claude" / "settings.json").write_text(json.dumps(rules))
+    (tmp_path / "project" / ".claude" / "settings.json").write_text(json.dumps(rules))
     terminal = chat()
     terminal.until("Do you trust the files in this folder?", "allow rules in")
     terminal.line("y")
     terminal.until("/help lists the commands")
     terminal.line("touch it")
     terminal.until("The tool has answered.")
-    assert (tmp_path / "work" / "made").exists()
+    assert (tmp_path / "project" / "made").exists()
     terminal.type("C-d")
     terminal.until("left with 0")
     again = chat()
