@@ -14,6 +14,8 @@ _SECRETS = re.compile(
     r"|(?i:bearer)\s+[A-Za-z0-9._~+/=\-]{6,}"
     r"|(?i:(?:x-api-key|api[_-]?key|authorization|auth[_-]?token))[\"']?\s*[:=]\s*[\"']?(?:(?i:bearer|basic)\s+)?[A-Za-z0-9._~+/=\-]{6,}"
 )
+_HEADER_VALUE = re.compile(r"(?i:illegal header value)\s+b?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL)
+"""The HTTP library shows the header that it refuses, whole; it may be the key, in any form."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
 _HTML = re.compile(r"^\s*(?:<!doctype|<html|<\?xml|<head|<body)", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1)[^>]*>(.{1,200}?)</\1>", re.IGNORECASE | re.DOTALL)
@@ -35,7 +37,7 @@ _LIMIT_LAST = re.compile(
 
 def mask(text: str) -> str:
     """Hide what looks like a key or a token."""
-    return _SECRETS.sub("***", text)
+    return _SECRETS.sub("***", _HEADER_VALUE.sub("Illegal header value *** (is there a line end in the key?)", text))
 
 
 def bounded(text: str) -> str:

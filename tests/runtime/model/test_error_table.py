@@ -263,3 +263,13 @@ def test_jitter_never_waits_less_and_never_crosses_the_ceiling(wait: int) -> Non
     later = default_jitter(wait)
     assert wait <= later <= wait + 1_000
     assert wait > CEILING_MS or later <= CEILING_MS
+
+
+@pytest.mark.parametrize("key", ["short", "my'key", 'my"key', "sk-ant-api03-abcdefgh"])
+def test_refused_header_value_is_not_repeated(key: str) -> None:
+    """The HTTP library names the header that it refuses in full; the failure does not, whatever the key looks like."""
+    value = f"Bearer {key}\r\nrest-of-it".encode()
+    words = failure_of(ValueError(f"Illegal header value {value!r}")).message
+    assert "Illegal header value" in words
+    assert key not in words
+    assert "rest-of-it" not in words
