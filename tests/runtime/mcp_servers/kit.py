@@ -33,7 +33,8 @@ def servers(*configs: ServerConfig, folder: Path, **limits: Any) -> McpServers:
 
 def noted(folder: Path, word: str) -> list[str]:
     """What a bad server noted behind this word."""
-    lines = (folder / "log").read_text().splitlines()
+    file = folder / "log"
+    lines = file.read_text().splitlines() if file.exists() else []
     return [line.removeprefix(word).strip() for line in lines if line.startswith(word)]
 
 

@@ -57,10 +57,10 @@ def test_80_a_flood_is_bounded(tmp_path: Path, kind: str, size: int) -> None:
 @pytest.mark.parametrize("command", ["yes", "cat /dev/zero", "yes >&2", "while :; do printf '\\377\\000'; done"])
 def test_80_endless_output_meets_its_timeout(tmp_path: Path, command: str) -> None:
     """A command that never ends is ended at its timeout, with what it had printed; nothing of it is left."""
-    done = run(tmp_path, f"echo BEGIN; echo $$ > pid; {command}", timeout=700)
+    done = run(tmp_path, f"echo BEGIN; echo $$ > pid; {command}", timeout=1_500)
     text = done["result"]["content"]
     assert done["outcome"] == "failed"
-    assert text.startswith("Timed out after 0.7 s")
+    assert text.startswith("Timed out after 1.5 s")
     assert "BEGIN" in text
     assert len(text) < 40_000
     assert done["peak"] < LIMIT
