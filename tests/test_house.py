@@ -212,7 +212,7 @@ def test_no_place_of_this_machine_is_named() -> None:
     """No text of the repository names the folder in which it lies here, or this Python, or work left for later."""
     everywhere = {"/", "/usr", "/usr/local", "/tmp", "/home", "/root", "/opt", "/srv", "/mnt", "/var/tmp"}
     here = {str(REPOSITORY), str(REPOSITORY.parent), sys.prefix} - everywhere
-    places = re.compile("|".join(rf"(?<![\w./}-]){re.escape(place)}(?![\w-])" for place in sorted(here)))
+    places = re.compile("|".join(rf"(?<![\w./}}-]){re.escape(place)}(?![\w-])" for place in sorted(here)))
     later = re.compile(rf"\b(?:{'|'.join(('TO' + 'DO', 'FIX' + 'ME', 'X' * 3))})\b")
     wrong = []
     for name in _committed():
