@@ -10,16 +10,17 @@ from .law import Edge, edge_law, state_law
 
 @state_law("I11")
 def queue_and_content_agree(state: LoopState, config: LoopConfig) -> str:
-    """The ids in the queue are those of the kept messages, in order."""
+    """The ids in the queue are those of the kept messages that are for this run, in order."""
     ids = tuple(name for name, _ in state.data.inbox.commands)
-    return "" if ids == state.control.queue.commands else f"queue {state.control.queue.commands}, content {ids}"
+    mine = tuple(name for name in ids if name in state.control.queue.commands)
+    return "" if mine == state.control.queue.commands else f"queue {state.control.queue.commands}, content {ids}"
 
 
 @edge_law("I11")
 def commands_are_taken_in_order(edge: Edge) -> str:
     """What is taken up stood at the front of the queue; the rest stays, in order, and the terminal names it."""
     waiting = list(edge.old.queue.commands)
-    if isinstance(edge.event, CommandQueued):
+    if isinstance(edge.event, CommandQueued) and edge.event.address == edge.config.address:
         waiting.append(edge.event.command_id)
     taken = edge.notified
     if waiting[: len(taken)] != taken:
@@ -27,8 +28,10 @@ def commands_are_taken_in_order(edge: Edge) -> str:
     if list(edge.new.queue.commands) != waiting[len(taken) :]:
         return f"the queue is {edge.new.queue.commands}, it should be {waiting[len(taken) :]}"
     terminal = edge.made.state.data.terminal
-    if edge.ended and terminal is not None and list(terminal.undelivered) != waiting[len(taken) :]:
-        return f"undelivered {terminal.undelivered} of {waiting}"
+    if edge.ended and terminal is not None:
+        handed = [name for name in terminal.undelivered if name in waiting]
+        if handed != waiting[len(taken) :]:
+            return f"undelivered {terminal.undelivered} of {waiting}"
     return ""
 
 

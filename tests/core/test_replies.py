@@ -12,9 +12,10 @@ from fsm_agent.core.blocks import text_block
 from fsm_agent.core.config import ConfigError, ContextConfig, EarlyStart
 from fsm_agent.core.context.store import Span
 from fsm_agent.core.context.usage import count_view
-from fsm_agent.core.effects import CallModel, Compact, EffectKind, RunTool
+from fsm_agent.core.effects import CallModel, Compact, EffectKind, RunTool, StartTimer
 from fsm_agent.core.events import (
     AbortRequested,
+    CommandQueued,
     CompactRequested,
     EffectLost,
     ModelSwitched,
@@ -24,7 +25,7 @@ from fsm_agent.core.events import (
     ToolUseSummaryReady,
 )
 from fsm_agent.core.failures import ErrorKind
-from fsm_agent.core.messages import MessageKind
+from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.outputs import Notice, UserOutput
 from fsm_agent.core.phases import AbortReason, Cause, Phase
 from fsm_agent.core.step import next_run
@@ -278,3 +279,44 @@ def test_results_of_malformed_calls_are_shown() -> None:
     shown = [output.message for output in player.outputs(UserOutput)]
     assert shown == [item for item in player.state.messages if item.kind is MessageKind.TOOL_RESULTS]
     assert len(shown) == 1
+
+
+def test_commands_for_another_address_are_handed_back() -> None:
+    """What is for a sub-agent never goes into this run's history, and comes back at its end."""
+    player = Player(settings())
+    player.start()
+    for name, address in (("mine", "main"), ("theirs", "agent:child"), ("mine-too", "main")):
+        item = message(name, "user", MessageKind.COMMAND, (text_block(name),))
+        player.feed(CommandQueued(command_id=name, message=item, address=address))
+    player.round()
+    sent = [item.id for item in player.state.messages]
+    assert [name for name in sent if name in ("mine", "theirs", "mine-too")] == ["mine", "mine-too"]
+    player.says()
+    terminal = player.state.terminal
+    assert terminal is not None
+    assert terminal.undelivered == ("theirs",)
+
+
+def test_a_lost_timer_after_a_salvage_waits_as_long_again() -> None:
+    """The wait that a salvaged failure asked for is armed again after a crash, not that of a first attempt."""
+    player = Player(settings(early_start=EarlyStart.ANY))
+    player.start()
+    player.call("t1", "write", traits=ToolTraits())
+    player.begins()
+    player.fails(ErrorKind.RATE_LIMITED, retry_after_ms=7_000)
+    player.finishes()
+    assert player.state.phase is Phase.BACKING_OFF
+    made = player.feed(EffectLost(id=player.flight(EffectKind.TIMER)))
+    assert [effect.delay_ms for effect in made.effects if isinstance(effect, StartTimer)] == [7_000]
+    made = player.feed(TimerFired(id=player.flight(EffectKind.TIMER)))
+    assert made.taken == ("timer_fired", "call_model")
+
+
+def test_the_words_of_a_recovery_are_shown() -> None:
+    """What the engine says to the model after a cut or an empty reply is shown like the words of stop hooks."""
+    player = Player(settings(max_output_tokens=4_000))
+    player.start()
+    player.says("Half of", "max_tokens")
+    player.ends("end_turn")
+    shown = [output.message.kind for output in player.outputs(UserOutput)]
+    assert shown == [MessageKind.META, MessageKind.META]

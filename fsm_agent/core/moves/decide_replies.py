@@ -7,12 +7,13 @@ import json
 from .. import texts
 from ..config import LoopConfig
 from ..control import Call, CallState, Flight, Tools, Wait
-from ..effects import Effect, EffectKind, RunStopHooks
+from ..effects import Effect, EffectKind, Emit, RunStopHooks
 from ..events import Event
 from ..evolving import evolve
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import counts_as_changed
 from ..messages import MessageKind
+from ..outputs import UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason
 from ..state import Iteration, LoopState
 from .common import Issuer, discard, finish, history, shown_results, user_message
@@ -151,7 +152,7 @@ def _recover(state: LoopState, event: Event, words: str, forced: bool) -> tuple[
         new_pass=True,
         appended=True,
     )
-    return next_state, effects
+    return next_state, (*effects, Emit(output=UserOutput(message=nudge)))
 
 
 def _keep_text(state: LoopState, event: Event) -> tuple[LoopState, tuple[Effect, ...]]:
@@ -197,7 +198,7 @@ def retry_empty(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loo
     guards = evolve(dropped.control.guards, empty_retried=True)
     control = evolve(dropped.control, run=issuer.run, call=Call(), guards=guards)
     data = evolve(dropped.data, messages=messages, iteration=Iteration(view=messages))
-    return LoopState(control=control, data=data), effects
+    return LoopState(control=control, data=data), (*effects, Emit(output=UserOutput(message=nudge)))
 
 
 def end_empty(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

@@ -25,12 +25,11 @@ from .common import charged, find, without
 
 
 def queue_command(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
-    """Keep what the user typed until the next safe place."""
+    """Keep what the user typed until the next safe place; what is for another address is kept and handed back at the end."""
     assert isinstance(event, CommandQueued)
     queue, inbox = state.control.queue, state.data.inbox
-    next_queue = Queue(
-        (*queue.commands, event.command_id), queue.compact, queue.forced, queue.switch, queue.pending_tool_use_summary
-    )
+    waiting = (*queue.commands, event.command_id) if event.address == config.address else queue.commands
+    next_queue = Queue(waiting, queue.compact, queue.forced, queue.switch, queue.pending_tool_use_summary)
     commands = (*inbox.commands, (event.command_id, event.message))
     next_inbox = Inbox(commands, inbox.attachments, inbox.prefetched, inbox.notices, inbox.instructions)
     return LoopState(with_queue(state.control, next_queue), with_inbox(state.data, next_inbox)), ()

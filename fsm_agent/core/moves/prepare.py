@@ -219,9 +219,8 @@ def salvage_backoff(state: LoopState, event: Event, config: LoopConfig) -> tuple
     salvage = state.control.salvage
     assert salvage is not None
     armed, effects = _arm(state, salvage.delay_ms)
-    control = evolve(armed.control, salvage=None)
     text = f"The model's reply broke off; its finished calls are kept. Trying again in {salvage.delay_ms / 1000:g} s."
-    return LoopState(control=control, data=armed.data), (Emit(output=Notice(text=text, level="warning")), *effects)
+    return armed, (Emit(output=Notice(text=text, level="warning")), *effects)
 
 
 def retry(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
@@ -240,5 +239,5 @@ def retry(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState
 def timer_fired(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Go back to the same request."""
     assert isinstance(event, TimerFired)
-    control = evolve(state.control, flight=without(state.control.flight, event.id))
+    control = evolve(state.control, salvage=None, flight=without(state.control.flight, event.id))
     return LoopState(control=control, data=state.data), ()

@@ -43,7 +43,9 @@ def reissue_timer(state: LoopState, event: Event, config: LoopConfig) -> tuple[L
     again, effect_id = _again(state, event, EffectKind.TIMER, issuer)
     call = again.control.call
     retry_after = call.fault.retry_after_ms if call.fault is not None else None
-    return again, (StartTimer(id=effect_id, delay_ms=backoff_delay(call.attempt, config, retry_after)),)
+    salvage = again.control.salvage
+    delay = salvage.delay_ms if salvage is not None else backoff_delay(call.attempt, config, retry_after)
+    return again, (StartTimer(id=effect_id, delay_ms=delay),)
 
 
 def reissue_attachments(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

@@ -50,8 +50,9 @@ def _injected(
     taken: list[Message] = []
     effects: list[Effect] = []
     for command, item in inbox.commands:
-        taken.append(item)
-        effects.append(NotifyCommand(command_id=command))
+        if command in queue.commands:
+            taken.append(item)
+            effects.append(NotifyCommand(command_id=command))
     taken.extend(inbox.attachments)
     taken.extend(inbox.prefetched)
     notices = inbox.notices
@@ -61,7 +62,8 @@ def _injected(
         effects.append(Emit(output=Notice(text="The same calls repeat; the model was warned.", level="warning")))
     taken.extend(user_message(issuer.new("msg"), MessageKind.NOTICE, text) for text in notices)
     effects.extend(Emit(output=UserOutput(message=item)) for item in taken)
-    left = Inbox(instructions=inbox.instructions)
+    elsewhere = tuple(entry for entry in inbox.commands if entry[0] not in queue.commands)
+    left = Inbox(commands=elsewhere, instructions=inbox.instructions)
     return tuple(taken), left, evolve(queue, commands=()), guards, tuple(effects)
 
 
