@@ -77,18 +77,20 @@ class World:
     running: int = 0
     starting: int = 0
     streams: int = 0
-    observed: bool = False
+    issued: dict[str, int] = field(factory=dict)
+    """Streams that had begun when an effect was asked for; its task may start much later, in any order."""
 
     def observe(self, event: Event, step: Step) -> None:
         """Look at one step of the run."""
-        self.observed = True
         self.streams += isinstance(event, StreamStarted)
+        for effect in step.effects:
+            if isinstance(effect, StartPrefetch | SummarizeToolUse | StageCollapse):
+                self.issued[effect.id] = self.streams
 
-    async def background(self, milliseconds: int) -> None:
+    async def background(self, effect_id: str, milliseconds: int) -> None:
         """Take time beside the stream; it counts from the stream's begin, which over HTTP is not at once."""
         with self.beside():
-            before = self.streams
-            while self.observed and self.streams == before:
+            while self.streams == self.issued.get(effect_id, -1):
                 await anyio.sleep(TICK)
             await _sleep(milliseconds)
 
@@ -243,7 +245,7 @@ class ScriptedProviders:
         background = self._scenario.memory if effect.kind is PrefetchKind.MEMORY else self._scenario.skills
         if background is None:
             return PrefetchFinished(id=effect.id)
-        await self._world.background(background.duration_ms)
+        await self._world.background(effect.id, background.duration_ms)
         return PrefetchFinished(id=effect.id, messages=attachment_messages(background.text, effect.id))
 
     async def summarize(self, effect: SummarizeToolUse) -> ToolUseSummaryReady:
@@ -251,7 +253,7 @@ class ScriptedProviders:
         background = self._scenario.summary
         if background is None:
             return ToolUseSummaryReady(id=effect.id)
-        await self._world.background(background.duration_ms)
+        await self._world.background(effect.id, background.duration_ms)
         return ToolUseSummaryReady(id=effect.id, text=background.text)
 
 
