@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..session.project import Project
     from ..session.settings import Source
 
-    Given = tuple[Sequence[Tool] | None, Sequence[str]]
+    Given = tuple[Sequence[Tool] | None, Sequence[str], Sequence[Mapping[str, Any]]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MAX_SCHEMA = 1_000_000
@@ -130,14 +130,14 @@ async def servers(project: Project, given: Sequence[str], *, bare: bool) -> Asyn
     """Connect the MCP servers of a project and of the command line.
 
     Yields:
-        All tools besides those of the project, None for the built-in ones; and warnings.
+        All tools besides those of the project, None for the built-in ones; warnings; the servers with their status.
 
     Raises:
         Problem: for a configuration that cannot be used, or if the ``mcp`` package is missing.
     """
     files = [] if bare or not project.trusted else [path for path in (project.cwd / ".mcp.json",) if path.is_file()]
     if not files and not given:
-        yield None, ()
+        yield None, (), ()
         return
     from ..runtime.mcp.config import McpConfigError, merge, read_mcp_file, read_mcp_text
     from ..runtime.mcp.servers import McpMissing, McpServers
@@ -159,6 +159,7 @@ async def servers(project: Project, given: Sequence[str], *, bare: bool) -> Asyn
     except McpMissing as error:
         raise Problem(str(error)) from None
     try:
-        yield (*builtin_tools(), *connected.tools), (*config.warnings, *connected.warnings)
+        warnings = (*config.warnings, *connected.warnings)
+        yield (*builtin_tools(), *connected.tools), warnings, connected.statuses
     finally:
         await connected.__aexit__(None, None, None)

@@ -104,9 +104,9 @@ def _resume(asked: Asked, log: Path, view: View | None) -> int:
     options = {"token_budget": asked.token_budget, "log": place, "run_id": run_id}
 
     async def resumed() -> Followed:
-        async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings):
+        async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings, statuses):
             session = Session.resume(make_agent(asked, key, session_id, tools, warnings), standing)
-            session.commands = asked.project.commands
+            asked.project.equip(session).described["mcp_servers"] = list(statuses)
             async with session:
                 return await go_on(session, prompt, options, shown, one_end=isinstance(view, ResultView))
 
@@ -126,9 +126,10 @@ def _begin(asked: Asked, view: View | None) -> View:
 
 async def _run(asked: Asked, key: str | None, prompt: str, view: View) -> Followed:
     session_id = new_id()
-    async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings):
+    async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings, statuses):
         agent = make_agent(asked, key, session_id, tools, warnings)
         async with agent, asked.project.session(agent, session_id=session_id) as session:
+            session.described["mcp_servers"] = list(statuses)
             return await follow(session.submit(prompt, token_budget=asked.token_budget, log=_log_file(asked.log)), view)
 
 

@@ -60,7 +60,14 @@ class Project:
         """Make a session with the project's commands."""
         from .session import Session
 
-        return Session(agent, commands=self.commands, **options)
+        return self.equip(Session(agent, **options))
+
+    def equip(self, session: Session) -> Session:
+        """Give a session the project's commands, and what it says of itself."""
+        session.commands = self.commands
+        if self.found is not None:
+            session.described.update(agents=list(self.found.agents), skills=list(self.found.skills))
+        return session
 
 
 def load_project(

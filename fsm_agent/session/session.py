@@ -59,6 +59,7 @@ class Session:
         commands: the user's Markdown commands.
         local: commands of the session itself by name; they call no model but the compactor's.
         rows: rows of the last run.
+        described: what else the ``init`` output says, such as the agents, skills and MCP servers there are.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Session:
         self.commands = commands if commands is not None else Commands()
         self.local: dict[str, LocalCommand] = dict(LOCAL_COMMANDS)
         self.rows: tuple[str, ...] = ()
+        self.described: dict[str, Any] = {}
         self._active: Submission | None = None
         self._warned = False
         self._news: tuple[str, ...] = ()
@@ -316,6 +318,7 @@ class Session:
                 "plugins": [],
                 "betas": list(agent.config.betas),
                 "fsm_agent_version": release,
+                **self.described,
             },
             ensure_ascii=False,
         )

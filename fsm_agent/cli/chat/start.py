@@ -80,7 +80,7 @@ async def _talk(asked: Asked, key: str | None) -> int:
 
     talk = Talk()
     asker = ChatAsker(talk.refresh)
-    async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings):
+    async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings, _):
         session, standing_model = _session_id(asked)
         agent = make_agent(evolve(asked, model=standing_model), key, session, tools, warnings, asker=asker)
         async with agent:
@@ -104,6 +104,4 @@ def _session_id(asked: Asked) -> tuple[str, str]:
 def _begin(asked: Asked, agent: Any, session_id: str) -> Session:
     if asked.resume is None:
         return asked.project.session(agent, session_id=session_id)
-    session = Session.resume(agent, Path(asked.resume))
-    session.commands = asked.project.commands
-    return session
+    return asked.project.equip(Session.resume(agent, Path(asked.resume)))
