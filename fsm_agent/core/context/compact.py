@@ -155,7 +155,8 @@ def valid(event: CompactionFinished, replacing: int) -> str:
         if event.summary and all(block.is_thinking for block in event.summary):
             return "the summariser gave thinking only"
         return "the summary is empty"
-    size = sum(block.tokens for block in usable)
+    # With its introduction, as it will stand: else an earlier summary could be replaced by its equal, and sent again.
+    size = sum(item.tokens for item in _summary_message(event, ""))
     if size >= replacing:
         return f"the summary ({size} tokens) is not smaller than what it replaces ({replacing} tokens)"
     return ""
