@@ -12,7 +12,7 @@ from attrs import evolve
 
 from ..core.events import Event, RunStarted
 from ..core.outputs import Output, Terminal, TerminalOutput
-from ..core.state import Step, initial
+from ..core.state import LoopState, Step
 from ..log.journal import Journal
 from ..runtime.run import Run
 from ..session.agent import Agent
@@ -26,6 +26,7 @@ class BareRun:
     Args:
         agent: whose parts perform the effects.
         start: the first event.
+        state: where the conversation stands before it.
         log: file of the log.
         session_id: the session.
         on_step: told of every recorded step.
@@ -36,9 +37,15 @@ class BareRun:
     """
 
     def __init__(
-        self, agent: Agent, start: RunStarted, *, log: Path, session_id: str, on_step: Callable[[Event, Step], None]
+        self,
+        agent: Agent,
+        start: RunStarted,
+        state: LoopState,
+        *,
+        log: Path,
+        session_id: str,
+        on_step: Callable[[Event, Step], None],
     ) -> None:
-        state = initial(agent.config)
         create = partial(Journal.create, config=agent.config, state=state, session_id=session_id, run_id=start.run_id)
         deps = evolve(agent.deps, recorder=LazyJournal(log, create))
         self.run = Run(deps, agent.config, state, start, on_step=on_step)

@@ -22,7 +22,7 @@ from ..scenario import Scenario, ScenarioError, load
 from ..scenario.acting import ScriptedUser
 from ..scenario.checking import Played, differences
 from ..scenario.format import Way
-from ..scenario.playing import run_started, scripted_traits
+from ..scenario.playing import first_state, run_started, scripted_traits
 from ..scenario.project import write_project
 from ..scenario.scripted import World, scripted_deps
 from ..session.agent import Agent, new_id
@@ -178,8 +178,8 @@ def _submission(stage: _Stage, agent: Agent, observe: Callable[[Event, Step], No
     start = run_started(scenario, stage.run_id)
     if all(block.blank for message in start.messages for block in message.blocks):
         # A session refuses such a prompt; the loop itself must end well with it too.
-        return BareRun(agent, start, log=stage.log, session_id=stage.session_id, on_step=observe)
-    return Session(agent, session_id=stage.session_id).submit(
+        return BareRun(agent, start, first_state(scenario), log=stage.log, session_id=stage.session_id, on_step=observe)
+    return Session(agent, session_id=stage.session_id, state=first_state(scenario)).submit(
         [json.loads(text) for text in scenario.prompt],
         token_budget=scenario.token_budget,
         log=stage.log,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from ..core.blocks import Block, text_block, tool_result
+from ..core.blocks import Block, read_block, text_block, tool_result
+from ..core.effects import Compact
 from ..core.events import (
     AttachmentsGathered,
     CollapseFailed,
@@ -17,9 +18,11 @@ from ..core.events import (
 )
 from ..core.failures import ErrorKind, ModelFailure
 from ..core.messages import Message, MessageKind, message
+from ..runtime.reattach import File, attach, room_for_files
 from .answers import SummarySpec, SummaryWord
 from .faults import failure_of
-from .format import HookSpec, HookWord, ToolResultSpec, ToolSpec
+from .format import HookSpec, HookWord, Scenario, ToolResultSpec, ToolSpec
+from .pictures import image, measured, png
 
 FILLER = "filler words of no meaning "
 """Plain words that make a text long."""
@@ -46,13 +49,28 @@ def result_spec(spec: ToolSpec, number: int) -> ToolResultSpec:
 def tool_finished(effect_id: str, tool_use_id: str, spec: ToolSpec | None, number: int) -> ToolFinished:
     """Give the end of one call."""
     if spec is None or spec.denied:
-        text = "no such tool" if spec is None else "denied by the scenario"
-        outcome, stop = Outcome.ERROR, spec.stop if spec is not None else None
+        words = "no such tool" if spec is None else "denied by the scenario"
+        result = ToolResultSpec(text=words, outcome=Outcome.ERROR)
     else:
         result = result_spec(spec, number)
-        text, outcome, stop = filled(result.text, result.chars), result.outcome, spec.stop
-    block = tool_result(tool_use_id, text, is_error=outcome is not Outcome.OK)
-    return ToolFinished(id=effect_id, outcome=outcome, result=block, digest=sha256(text.encode()).hexdigest(), stop=stop)
+    return ToolFinished(
+        id=effect_id,
+        outcome=result.outcome,
+        result=result_block(tool_use_id, result),
+        digest=sha256(filled(result.text, result.chars).encode()).hexdigest(),
+        stop=spec.stop if spec is not None else None,
+    )
+
+
+def result_block(tool_use_id: str, result: ToolResultSpec) -> Block:
+    """Make the block of a result."""
+    text = filled(result.text, result.chars)
+    failed = result.outcome is not Outcome.OK
+    if result.image is None:
+        return tool_result(tool_use_id, text, is_error=failed)
+    parts = [{"type": "text", "text": text}, image(png(*result.image))]
+    value = {"type": "tool_result", "tool_use_id": tool_use_id, "content": parts}
+    return read_block({**value, "is_error": True} if failed else value, measured(parts))
 
 
 def hooks_finished(effect_id: str, hook: HookSpec | None) -> StopHooksFinished:
@@ -96,16 +114,31 @@ def nothing_to_summarise(effect_id: str) -> CompactionFinished:
     return CompactionFinished(id=effect_id, summary=())
 
 
-def compaction_answer(
-    effect_id: str, messages: int, specs: tuple[SummarySpec, ...], number: int
-) -> CompactionFinished | CompactionFailed:
-    """Give the answer to the ``number``-th compaction (from 0)."""
+def files_of(scenario: Scenario) -> tuple[File, ...]:
+    """Give the files in use, the most recent first."""
+    return tuple(File(path=path, text=text) for path, text in scenario.reread)
+
+
+def compaction_answer(effect: Compact, scenario: Scenario, number: int) -> CompactionFinished | CompactionFailed:
+    """Give the answer to the ``number``-th compaction (from 0), with the files for which it makes room."""
+    specs = scenario.compactor
     if number >= len(specs):
-        return CompactionFailed(id=effect_id, failure=no_answer("compactor replies", len(specs)))
+        return CompactionFailed(id=effect.id, failure=no_answer("compactor replies", len(specs)))
     spec = specs[number]
     if spec.failure is not None:
-        return CompactionFailed(id=effect_id, failure=failure_of(spec.failure))
-    return CompactionFinished(id=effect_id, summary=summary_blocks(spec), stop_reason=summary_stop(spec), summarised=messages)
+        return CompactionFailed(id=effect.id, failure=failure_of(spec.failure))
+    summary = summary_blocks(spec)
+    size = sum(block.tokens for block in summary)
+    room = room_for_files(effect.messages, effect.tail, size, scenario.config, effect.model)
+    attachments, dropped = attach(effect.id, files_of(scenario), room)
+    return CompactionFinished(
+        id=effect.id,
+        summary=summary,
+        stop_reason=summary_stop(spec),
+        attachments=attachments,
+        dropped=dropped,
+        summarised=len(effect.messages),
+    )
 
 
 def collapse_answer(effect_id: str, specs: tuple[SummarySpec, ...], number: int) -> CollapseStaged | CollapseFailed:

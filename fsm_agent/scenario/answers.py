@@ -138,6 +138,8 @@ class SummarySpec:
         word: what it does.
         text: the summary.
         chars: filler to reach this length, 0 for none.
+        fits: tokens that its input may have where it has one (over HTTP), 0 for no limit of its own; a larger input is
+            refused as too long, and the same answer waits for a smaller one.
         failure: how it fails, None if it does not.
         duration_ms: how long it takes.
     """
@@ -145,5 +147,6 @@ class SummarySpec:
     word: SummaryWord
     text: str = ""
     chars: int = 0
+    fits: int = 0
     failure: Failing | None = None
     duration_ms: int = 0

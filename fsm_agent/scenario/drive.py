@@ -18,11 +18,11 @@ from ..core.events import (
 )
 from ..core.outputs import Output
 from ..core.phases import TERMINAL_SET, CompactKind
-from ..core.state import LoopState, Step, initial
+from ..core.state import LoopState, Step
 from ..core.step import step
 from .checking import Played
 from .format import Scenario, ScenarioError
-from .playing import run_started
+from .playing import first_state, run_started
 from .simulation import Environment
 from .user import UserScript
 
@@ -78,7 +78,7 @@ def drive(scenario: Scenario, run_id: str = "run", state: LoopState | None = Non
     Args:
         scenario: what happens.
         run_id: prefix of all ids.
-        state: where to start; None for a new conversation.
+        state: where to start; None for where the scenario starts.
 
     Returns:
         Every event with its step; the state is terminal, or one in which nothing more happens by itself.
@@ -87,7 +87,7 @@ def drive(scenario: Scenario, run_id: str = "run", state: LoopState | None = Non
         ScenarioError: if the run does not come to rest within a bounded number of steps.
     """
     config = scenario.config
-    state = initial(config) if state is None else state
+    state = first_state(scenario) if state is None else state
     environment = Environment(scenario)
     user = UserScript(scenario.user)
     steps: list[tuple[Event, Step]] = []

@@ -7,11 +7,29 @@ from typing import Any
 
 from ..core.events import EventKind, Outcome
 from ..core.phases import CAUSES, Cause, CompactKind, ContinueReason, Phase, TerminalReason
+from .answering import filled
 from .format import Background, Expect, HookSpec, HookWord, ToolResultSpec, ToolSpec, UserSpec, UserWord
+from .pictures import MAX_SIDE
 from .reading import Fields, fail, need_choice, need_list, need_mapping, need_text
 
 
-def _read_result(value: Any, place: str) -> ToolResultSpec:
+def read_side(fields: Fields, key: str) -> int:
+    """Read a side of a picture in pixels, 1 if it is not given."""
+    side: int = fields.whole(key, 1, 1)
+    if side > MAX_SIDE:
+        raise fail(fields.at(key), f"must be at most {MAX_SIDE}, not {side}")
+    return side
+
+
+def read_png(fields: Fields) -> tuple[int, int]:
+    """Read ``image: png`` with its ``width`` and ``height``."""
+    if fields.text("image") != "png":
+        raise fail(fields.at("image"), "only 'png' can be given here, with width and height")
+    return read_side(fields, "width"), read_side(fields, "height")
+
+
+def read_result(value: Any, place: str) -> ToolResultSpec:
+    """Read one result of a scripted tool: a text, or a mapping."""
     if isinstance(value, str):
         return ToolResultSpec(text=value)
     fields = Fields(value, place)
@@ -19,6 +37,7 @@ def _read_result(value: Any, place: str) -> ToolResultSpec:
         text=fields.text("text", "done"),
         outcome=fields.choice("outcome", Outcome, Outcome.OK),
         chars=fields.whole("chars", 0),
+        image=read_png(fields) if "image" in fields else None,
     )
     fields.done()
     return result
@@ -29,9 +48,9 @@ def read_tool(name: str, value: Any, place: str) -> ToolSpec:
     fields = Fields({} if value is None else value, place)
     if "result" in fields and "results" in fields:
         raise fail(place, "give 'result' or 'results', not both")
-    results = tuple(_read_result(item, where) for item, where in fields.each("results"))
+    results = tuple(read_result(item, where) for item, where in fields.each("results"))
     if "result" in fields:
-        results = (_read_result(fields.take("result"), fields.at("result")),)
+        results = (read_result(fields.take("result"), fields.at("result")),)
     fields.take("result", None)
     limit = fields.take("max_result_chars", 50_000)
     spec = ToolSpec(
@@ -67,6 +86,19 @@ def read_files(value: Any, place: str) -> tuple[tuple[str, str], ...]:
         if not parts or path.startswith("/") or ".." in parts or "\\" in path or ":" in path or "\0" in path:
             raise fail(place, f"{path!r} must be a relative path inside the project")
         files.append((path, need_text(text, f"{place}.{path}")))
+    return tuple(files)
+
+
+def read_reread(value: Any, place: str) -> tuple[tuple[str, str], ...]:
+    """Read the files that are in use: a text each, or a mapping with ``text`` and ``chars``."""
+    files = []
+    for path, item in need_mapping(value, place).items():
+        if isinstance(item, str):
+            files.append((path, item))
+            continue
+        fields = Fields(item, f"{place}.{path}")
+        files.append((path, filled(fields.text("text", ""), fields.whole("chars", 0))))
+        fields.done()
     return tuple(files)
 
 

@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from ..core.config import LoopConfig
 from ..core.events import EventKind, Outcome
+from ..core.messages import Message
 from ..core.phases import Cause, CompactKind, ContinueReason, Phase, TerminalReason
 from .answers import Reply, SummarySpec
 
@@ -30,11 +31,19 @@ class Way(StrEnum):
 
 @frozen
 class ToolResultSpec:
-    """One result of a scripted tool: its text, how the call ended, and filler to reach ``chars`` characters."""
+    """One result of a scripted tool.
+
+    Attributes:
+        text: what it says.
+        outcome: how the call ended.
+        chars: filler to reach this length.
+        image: width and height of a picture behind the text, None for no picture.
+    """
 
     text: str = "done"
     outcome: Outcome = Outcome.OK
     chars: int = 0
+    image: tuple[int, int] | None = None
 
 
 @frozen
@@ -164,6 +173,7 @@ class Scenario:
         expect: how it must go.
         config: the run's configuration, complete, the schemas of scripted tools included.
         prompt: blocks of the prompt, each as JSON text.
+        history: what the conversation holds before this run.
         replies: of the model, one a call.
         tools: scripted tools; with ``real_tools`` they stand in where nothing real can run.
         real_tools: the real way uses the built-in tools in a temporary project.
@@ -171,6 +181,8 @@ class Scenario:
         stop_hooks: one answer a call; then they pass.
         attachments: one text a round, empty for none; then none.
         compactor: answers of the summariser to compactions.
+        summariser: the model that writes summaries, None for the one in use.
+        reread: (path, text) of files in use, which are shown again behind a compaction, the most recent first.
         collapses: answers of the summariser to collapses.
         memory: what the memory prefetch brings, None if there is none.
         skills: what the skill prefetch brings on each pass, None if there is none.
@@ -187,6 +199,7 @@ class Scenario:
     expect: Expect
     config: LoopConfig
     prompt: tuple[str, ...]
+    history: tuple[Message, ...] = ()
     replies: tuple[Reply, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     real_tools: bool = False
@@ -194,6 +207,8 @@ class Scenario:
     stop_hooks: tuple[HookSpec, ...] = ()
     attachments: tuple[str, ...] = ()
     compactor: tuple[SummarySpec, ...] = ()
+    summariser: str | None = None
+    reread: tuple[tuple[str, str], ...] = ()
     collapses: tuple[SummarySpec, ...] = ()
     memory: Background | None = None
     skills: Background | None = None

@@ -4,7 +4,7 @@ A file holds one mapping::
 
     title: One tool round, then an answer.   # required
     expect: {reason: completed, cause: end_turn, continues: [next_turn]}
-    prompt: Look around.                     # a text, or a list of {text: ...}, {image: png}, {block: {...}}
+    prompt: Look around.                     # a text, or a list of {text: ...}, {image: png, width: 9}, {block: {...}}
     model: scenario-model                    # the default
     models: {scenario-model: {context_window: 20000}}      # capabilities (ModelInfo)
     config: {max_turns: 3, context: {keep_rounds: 1}}      # fields of LoopConfig and ContextConfig
@@ -14,10 +14,11 @@ A file holds one mapping::
       - {fails: overloaded}                  # an HTTP error; with blocks, an error inside the stream after them
       - Two files.                           # a lone text is a reply that ends its turn
 
-Further keys: ``real_tools``, ``files``, ``stop_hooks``, ``attachments``, ``compactor``, ``collapses``, ``memory``,
-``skills``, ``summary``, ``user``, ``source``, ``token_budget``, ``depth``, ``ways``, ``values``. Between two blocks,
-``settle`` lets tools that run beside the stream finish, and ``started`` lets them start. ``{{name}}`` in any text stands
-for an entry of ``values``, which the caller of :func:`load` may override.
+Further keys: ``real_tools``, ``files``, ``stop_hooks``, ``attachments``, ``compactor``, ``summariser``, ``collapses``,
+``history`` (see :mod:`.history`), ``reread``, ``memory``, ``skills``, ``summary``, ``user``, ``source``, ``token_budget``,
+``depth``, ``ways``, ``values``. Between two blocks, ``settle`` lets tools that run beside the stream finish, and
+``started`` lets them start. ``{{name}}`` in any text stands for an entry of ``values``, which the caller of :func:`load`
+may override.
 """
 
 from __future__ import annotations
@@ -39,10 +40,14 @@ from .environment import (
     read_expect,
     read_files,
     read_hooks,
+    read_png,
+    read_reread,
     read_tools,
     read_user,
 )
 from .format import Scenario, ScenarioError, ToolSpec, Way
+from .history import read_history
+from .pictures import image, png
 from .reading import Fields, fail, need_choice, need_list, need_mapping, need_text
 from .replies import read_other, read_replies, read_summaries
 from .settings import overridden
@@ -196,6 +201,7 @@ def _read(top: Fields, place: str) -> Scenario:
         expect=read_expect(top.take("expect"), top.at("expect")),
         config=config,
         prompt=_read_prompt(top.take("prompt"), top.at("prompt")),
+        history=read_history(top.take("history", []), top.at("history"), config.model),
         replies=read_replies(top.take("replies", []), top.at("replies")),
         tools=tools,
         real_tools=top.flag("real_tools"),
@@ -203,6 +209,8 @@ def _read(top: Fields, place: str) -> Scenario:
         stop_hooks=hooks,
         attachments=attachments,
         compactor=read_summaries(top.take("compactor", []), top.at("compactor")),
+        summariser=top.text("summariser", None),
+        reread=read_reread(top.take("reread", {}), top.at("reread")),
         collapses=read_summaries(top.take("collapses", []), top.at("collapses"), COLLAPSE_MS),
         memory=memory,
         skills=skills,
@@ -263,10 +271,8 @@ def _read_prompt(value: Any, place: str) -> tuple[str, ...]:
         if "text" in fields:
             blocks.append(dumps({"type": "text", "text": fields.text("text")}))
         elif "image" in fields:
-            if fields.text("image") != "png":
-                raise fail(fields.at("image"), "only 'png', one pixel, can be given here; use 'block' for others")
-            source = {"type": "base64", "media_type": "image/png", "data": TINY_PNG}
-            blocks.append(dumps({"type": "image", "source": source}))
+            width, height = read_png(fields)
+            blocks.append(dumps(image(TINY_PNG if width == height == 1 else png(width, height))))
         else:
             blocks.append(read_other(fields.take("block"), fields.at("block")).json)
         fields.done()

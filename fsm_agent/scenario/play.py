@@ -9,13 +9,13 @@ from attrs import frozen
 
 from ..core.events import Event
 from ..core.outputs import Output
-from ..core.state import LoopState, Step, initial
+from ..core.state import LoopState, Step
 from ..runtime.ports import Deps
 from ..runtime.run import Run
 from .acting import ScriptedUser
 from .checking import Played
 from .format import Scenario
-from .playing import run_started
+from .playing import first_state, run_started
 from .scripted import World, scripted_deps
 
 
@@ -42,6 +42,7 @@ async def play(
     *,
     world: World | None = None,
     run_id: str = "run",
+    state: LoopState | None = None,
     on_output: Callable[[Output], None] | None = None,
     **options: Any,
 ) -> PlayedRun:
@@ -52,6 +53,7 @@ async def play(
         deps: the parts that perform effects; None for the scripted ones.
         world: what the scripted parts among ``deps`` share.
         run_id: prefix of all ids.
+        state: where to start; None for where the scenario starts.
         on_output: told of each output as it comes.
         options: further arguments of :class:`fsm_agent.runtime.run.Run`.
 
@@ -69,7 +71,7 @@ async def play(
     run = Run(
         scripted_deps(scenario, world=world) if deps is None else deps,
         scenario.config,
-        initial(scenario.config),
+        first_state(scenario) if state is None else state,
         run_started(scenario, run_id),
         on_step=observe,
         **options,

@@ -24,12 +24,14 @@ from ..core.events import (
 )
 from ..core.failures import ErrorKind
 from ..core.messages import Message, MessageKind, message
+from ..core.state import LoopState, initial
 from ..core.usage import ModelUsage
 from ..runtime.strict_json import parse_input
 from .answering import no_answer
 from .answers import Ending, Item, OtherItem, Reply, Settle, TextItem, ThinkingItem, ToolItem
 from .faults import failure_of
 from .format import Scenario, ToolSpec
+from .pictures import measured
 
 Traits = Callable[[str, str | None], ToolTraits]
 
@@ -40,8 +42,15 @@ class ScenarioCrash(RuntimeError):
 
 def prompt_message(scenario: Scenario, run_id: str) -> Message:
     """Make the message of the prompt."""
-    blocks = tuple(read_block(json.loads(text)) for text in scenario.prompt)
+    values = [json.loads(text) for text in scenario.prompt]
+    sizes = measured(values)
+    blocks = tuple(read_block(value, sizes) for value in values)
     return message(f"{run_id}/prompt", "user", MessageKind.PROMPT, blocks)
+
+
+def first_state(scenario: Scenario) -> LoopState:
+    """Give the state before the run: that of a new conversation, or of one with a history."""
+    return initial(scenario.config, scenario.history)
 
 
 def run_started(scenario: Scenario, run_id: str) -> RunStarted:

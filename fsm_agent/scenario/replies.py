@@ -156,7 +156,12 @@ def read_summary(value: Any, place: str, usual_ms: int = 0) -> tuple[SummarySpec
     else:
         fields.flag(word.value)
     spec = SummarySpec(
-        word=word, text=text, chars=fields.whole("chars", 0), failure=failure, duration_ms=fields.whole("duration_ms", usual_ms)
+        word=word,
+        text=text,
+        chars=fields.whole("chars", 0),
+        fits=fields.whole("fits", 0),
+        failure=failure,
+        duration_ms=fields.whole("duration_ms", usual_ms),
     )
     times = int(fields.whole("times", 1, 1))
     fields.done()

@@ -270,7 +270,7 @@ class ScriptedCompactor:
             return nothing_to_summarise(effect.id)
         number = self._world.count("compactions")
         await _wait_for(self._scenario.compactor, number)
-        return compaction_answer(effect.id, len(effect.messages), self._scenario.compactor, number)
+        return compaction_answer(effect, self._scenario, number)
 
     async def collapse(self, effect: StageCollapse) -> CollapseStaged | CollapseFailed:
         """Give the next summary of a span."""

@@ -177,11 +177,11 @@ class Environment:
         match effect:
             case Compact(id=effect_id, messages=()):
                 self._answer(effect_id, nothing_to_summarise(effect_id))
-            case Compact(id=effect_id, messages=messages):
+            case Compact(id=effect_id):
                 number = self._count("compactions")
                 spec = _at(scenario.compactor, number)
                 if spec is None or spec.word is not SummaryWord.HANG:
-                    answer = compaction_answer(effect_id, len(messages), scenario.compactor, number)
+                    answer = compaction_answer(effect, scenario, number)
                     self._answer(effect_id, answer, spec.duration_ms if spec else 0)
             case StageCollapse(id=effect_id):
                 number = self._count("collapses")

@@ -42,6 +42,7 @@ from .replies import (
     compacts,
     says,
 )
+from .sizes import prompt_tokens
 
 SETTLE_SECONDS = 0.25
 """How long a stream rests at a settle point: tools of scenarios take a few hundredths of a second."""
@@ -95,12 +96,19 @@ class ScenarioScript:
     def _summary(
         self, specs: tuple[SummarySpec, ...], seen: dict[str, int], body: dict[str, Any], what: str, *, by_api: bool = False
     ) -> Reply:
-        number = seen.setdefault(json.dumps(body["messages"]), len(seen))
+        asked = json.dumps(body["messages"])
+        if asked not in seen and len(seen) < len(specs) and 0 < specs[len(seen)].fits < prompt_tokens(body):
+            return _too_long(prompt_tokens(body), specs[len(seen)].fits)
+        number = seen.setdefault(asked, len(seen))
         if specs and self._repeat:
             return served_summary(specs[number % len(specs)], by_api=by_api)
         if number >= len(specs):
             raise ScriptExhausted(f"scenario {self._scenario.name} has {len(specs)} {what}, and this is number {number + 1}")
         return served_summary(specs[number], by_api=by_api)
+
+
+def _too_long(tokens: int, most: int) -> Reply:
+    return HttpError(400, message=f"prompt is too long: {tokens} tokens > {most} maximum")
 
 
 def server_script(scenario: Scenario, *, repeat: bool = False) -> ScenarioScript:

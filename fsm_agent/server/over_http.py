@@ -8,7 +8,8 @@ from attrs import evolve, frozen
 
 from ..runtime.compactor import ModelCompactor
 from ..runtime.model_caller import ModelCaller
-from ..runtime.ports import Deps, ToolRunner
+from ..runtime.ports import Deps, Model, ToolRunner
+from ..scenario.answering import files_of
 from ..scenario.format import Scenario
 from ..scenario.play import PlayedRun, play
 from ..scenario.playing import scripted_traits
@@ -32,6 +33,14 @@ class PlayedOverHttp:
     bodies: tuple[dict[str, Any], ...]
 
 
+def compactor_over(model: Model, scenario: Scenario) -> ModelCompactor:
+    """Make the real compactor over a model, as a scenario sets it up."""
+    files = files_of(scenario)
+    return ModelCompactor(
+        model, scenario.config, summariser=scenario.summariser, files=(lambda going, tail: files) if files else None
+    )
+
+
 def http_deps(scenario: Scenario, caller: ModelCaller, tools: ToolRunner | None = None, world: World | None = None) -> Deps:
     """Make the parts of the interpreter: the model and the summariser over HTTP, the rest scripted.
 
@@ -45,7 +54,7 @@ def http_deps(scenario: Scenario, caller: ModelCaller, tools: ToolRunner | None 
     return evolve(
         deps,
         model=caller,
-        compactor=ModelCompactor(caller, scenario.config),
+        compactor=compactor_over(caller, scenario),
         tools=deps.tools if tools is None else tools,
     )
 

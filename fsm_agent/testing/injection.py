@@ -27,14 +27,14 @@ from ..core.events import (
 from ..core.failures import ErrorKind
 from ..core.messages import MessageKind, message
 from ..core.phases import TERMINAL_SET, AbortReason, Phase
-from ..core.state import LoopState, Step, initial
+from ..core.state import LoopState, Step
 from ..core.step import next_run, step
 from ..laws import LAWS, Edge, Law, Over, judge_run
 from ..laws.runs import RUN_LAWS
 from ..scenario.answers import Failing, Reply, SummarySpec, SummaryWord, TextItem
 from ..scenario.faults import failure_of
 from ..scenario.format import Scenario, ScenarioError
-from ..scenario.playing import run_started
+from ..scenario.playing import first_state, run_started
 from ..scenario.simulation import Environment
 from ..scenario.user import UserScript
 from .run_checker import RUN_CHECKS, Evidence, check_run
@@ -108,7 +108,7 @@ class _Driver:
         self.config: LoopConfig = scenario.config
         self.fault = fault
         self.at = at
-        self.state = initial(self.config)
+        self.state = first_state(scenario)
         self.environment = Environment(scenario)
         self.user = UserScript(scenario.user)
         self.steps: list[tuple[Event, Step]] = []
@@ -224,20 +224,21 @@ def _one(scenario: Scenario, fault: Fault | None, at: int, laws: tuple[Law, ...]
     driver.run()
     config = scenario.config
     steps = tuple(driver.steps)
-    problems = list(judged(Evidence(config, steps), laws))
+    problems = list(judged(Evidence(config, steps, first_state(scenario)), laws))
     if driver.state.phase not in TERMINAL_SET:
         problems.append(f"it rests in {driver.state.phase}")
-    elif not _spent(driver.state, config):
+    elif not _spent(driver.state):
         begin = next_run(driver.state, config)
         after = goes_on(driver.state, config)
         problems += [f"afterwards, {words}" for words in judged(Evidence(config, after, begin), laws)]
-        if not any(isinstance(effect, CallModel) for _, made in after for effect in made.effects):
+        called = any(isinstance(effect, CallModel) for _, made in after for effect in made.effects)
+        if not called and after[-1][1].state.phase is not Phase.BLOCKING_LIMIT:
             problems.append(f"afterwards, no call was made: {after[-1][1].taken}")
         steps = (*steps, *after)
     return Injected(fault or Fault.MESSAGE, at, steps, tuple(problems))
 
 
-def _spent(state: LoopState, config: LoopConfig) -> bool:
+def _spent(state: LoopState) -> bool:
     """Tell whether a limit stands that the next prompt meets too: the window, the money."""
     return state.phase in (Phase.BLOCKING_LIMIT, Phase.PROMPT_TOO_LONG)
 

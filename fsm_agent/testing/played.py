@@ -21,6 +21,7 @@ from ..scenario.answers import Ending, Failing, Item, Reply, Settle
 from ..scenario.drive import drive
 from ..scenario.format import Scenario, UserSpec, UserWord, Way
 from ..scenario.play import PlayedRun, play
+from ..scenario.playing import first_state
 from .injection import FAILURES, TYPED, Fault, judged, spared
 from .run_checker import Alive, Evidence
 
@@ -171,7 +172,7 @@ async def inject_played(
         else:
             run = await play(one.scenario, **options)
             alive = Alive.now()
-        evidence = Evidence(scenario.config, run.steps, before=before, after=alive)
+        evidence = Evidence(scenario.config, run.steps, first_state(scenario), before=before, after=alive)
         problems = [f"request {number}: {words}" for number, words in breaches]
         found.append(PlayedFault(one, run, (*problems, *judged(evidence, laws))))
     return tuple(found)

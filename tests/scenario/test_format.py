@@ -142,3 +142,54 @@ def test_catalog_is_well_formed(name: str) -> None:
     assert scenario.name == name
     assert scenario.title.endswith(".")
     assert len(scenario.title) < 160
+
+
+HISTORY = """
+history:
+  - user: {text: 漢字, repeat: 3}
+    assistant: Yes.
+    times: 2
+  - user: Look at both.
+    assistant: [{thinking: hm}, {tool: look, input: {n: 1}}, {tool: look, input: {n: 2}}]
+    results: [{text: one, image: png, width: 280, height: 56}, {text: two, chars: 90}]
+"""
+
+
+def test_a_history_is_made_of_exchanges() -> None:
+    """What was said before the run is read with its calls and results, each under an id of its own; pictures are measured."""
+    messages = loads(BASE + HISTORY).history
+    assert [item.role for item in messages] == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
+    assert len({item.id for item in messages}) == 7
+    assert messages[0].blocks[0].chars == 6
+    calls, results = messages[5].calls, messages[6].results
+    assert [block.id for block in calls] == [block.id for block in results]
+    assert (results[0].media[0].width, results[0].media[0].height) == (280, 56)
+    assert results[1].chars == 90
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("history: [{assistant: [{tool: look}]}]", "history[0].results: must be one for each of the 1 calls, not 0"),
+        ("history: [{user: Hi., results: [x]}]", "need calls of the assistant before them"),
+        ("history: [{user: Hi., assistant: [{text: a}, settle, {text: b}]}]", "nothing settles in what has been"),
+        ("history: [{usr: Hi.}]", "unknown key 'usr'"),
+        ("tools: {look: {result: {image: jpeg}}}", "tools.look.result.image: only 'png'"),
+        ("tools: {look: {result: {image: png, width: 9000}}}", "width: must be at most 8000"),
+        ("reread: {rules.md: {txt: x}}", "reread.rules.md"),
+    ],
+)
+def test_histories_and_pictures_are_checked(text: str, words: str) -> None:
+    """A call without a result, a result without a call, an odd picture: each is named with its place."""
+    with pytest.raises(ScenarioError, match=r".*") as caught:
+        loads(BASE + text + "\n")
+    assert words in str(caught.value)
+
+
+def test_what_a_summariser_takes_and_who_it_is() -> None:
+    """A limit of the summariser's input, its model, and the files in use are read."""
+    text = "compactor: [{summary: x, fits: 90}]\nsummariser: other\nreread: {a.md: A, b.md: {text: B, chars: 20}}\n"
+    scenario = loads(BASE + text)
+    assert scenario.compactor[0].fits == 90
+    assert scenario.summariser == "other"
+    assert [(path, len(words)) for path, words in scenario.reread] == [("a.md", 1), ("b.md", 20)]
