@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("export", "Export a log as messages or spans."),
     "import": ("import_transcript", "Make a log from another agent's transcript."),
     "diagram": ("diagram", "Draw the machine, or the path of a run."),
+    "explore": ("explore", "Explore the bounded machine, and judge every law on it."),
     "doctor": ("doctor", "Check what the command line needs."),
 }
 """Name, module of this package with a ``command``, and one line of help."""
