@@ -43,9 +43,9 @@ class ToolBoxError(ValueError):
 class _Refused(Exception):
     """Ends the pipeline with a result before the body started."""
 
-    def __init__(self, text: str, stop: str | None = None) -> None:
+    def __init__(self, text: str, stop: str | None = None, outcome: Outcome = Outcome.FAILED) -> None:
         super().__init__(text)
-        self.output = ToolOutput(text, Outcome.FAILED)
+        self.output = ToolOutput(text, outcome)
         self.stop = stop
 
 
@@ -289,7 +289,9 @@ class ToolBox:
         self.denials.append(
             Denial(tool.name, effect.tool_use_id, json.loads(dumps(call.input)), decision.reason, decision.rule)
         )
-        raise _Refused(f"Permission to use {tool.name} was denied: {decision.reason} [{decision.rule}]. The call was not run.")
+        # Nothing broke: a denial is no reason to cancel the calls beside it.
+        words = f"Permission to use {tool.name} was denied: {decision.reason} [{decision.rule}]. The call was not run."
+        raise _Refused(words, outcome=Outcome.ERROR)
 
     async def _ask(self, tool: Tool, effect: RunTool, call: Call, reason: str, decision: Decision) -> Call:
         if self._asker is None:
