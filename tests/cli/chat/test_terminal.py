@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,8 +28,9 @@ SLOW = "First paragraph.\n\n" + "word " * 60 + "\n\nLast paragraph."
 class Terminal:
     """One tmux session with one program in it."""
 
-    def __init__(self, name: str, command: str) -> None:
-        self._socket = f"fsm-agent-{os.getpid()}-{name}"
+    def __init__(self, command: str) -> None:
+        self._folder = tempfile.mkdtemp(prefix="chat-")  # pytest's own folders are too long for a socket
+        self._socket = f"{self._folder}/socket"
         self._tmux("new-session", "-d", "-s", "t", "-x", "90", "-y", "45", command)
 
     def type(self, *keys: str) -> None:
@@ -51,10 +53,11 @@ class Terminal:
         raise AssertionError(f"{texts!r} never came (or {gone!r} never went):\n{self.screen()}")
 
     def close(self) -> None:
-        subprocess.run(["tmux", "-L", self._socket, "kill-server"], capture_output=True)
+        subprocess.run(["tmux", "-S", self._socket, "kill-server"], capture_output=True)
+        shutil.rmtree(self._folder)
 
     def _tmux(self, *arguments: str) -> str:
-        done = subprocess.run(["tmux", "-L", self._socket, *arguments], capture_output=True, text=True)
+        done = subprocess.run(["tmux", "-S", self._socket, *arguments], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -73,7 +76,7 @@ def script(number: int, body: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def chat(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Terminal]]:
+def chat(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     """Start chats in a folder of their own, against a server on loopback."""
     made: list[Terminal] = []
     (tmp_path / "project").mkdir(exist_ok=True)
@@ -84,7 +87,7 @@ def chat(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..
             variables = " ".join(f"{name}={value}" for name, value in given.items())
             program = f"{sys.executable} -m fsm_agent chat --base-url {server.base_url} {' '.join(options)}"
             command = f"cd {tmp_path}/project && env -u CI -u XDG_STATE_HOME {variables} {program}; echo left with $?; sleep 60"
-            made.append(Terminal(f"{request.node.name[:20]}-{len(made)}", command))
+            made.append(Terminal(command))
             return made[-1]
 
         yield start
