@@ -110,7 +110,7 @@ def started_calls_are_not_forgotten(edge: Edge) -> str:
     missing = [call.id for call in changed if call.id not in kept]
     if not missing:
         return ""
-    answered = {block.id for item in edge.made.state.data.messages[-12:] for block in item.results}
+    answered = {block.id for item in edge.made.state.data.messages for block in item.results}
     lost = [name for name in missing if name not in answered]
     return f"began, and is nowhere in the history: {lost}" if lost else ""
 
