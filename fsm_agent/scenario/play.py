@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..core.events import Event
 from ..core.outputs import Output
@@ -30,10 +30,11 @@ class PlayedRun:
         played: what :func:`.checking.differences` compares.
     """
 
-    state: LoopState
-    steps: tuple[tuple[Event, Step], ...]
-    outputs: tuple[Output, ...]
-    played: Played
+    # Not shown: ``asyncio.run`` makes the text of what it returns, which takes long for a whole run.
+    state: LoopState = field(repr=False)
+    steps: tuple[tuple[Event, Step], ...] = field(repr=False)
+    outputs: tuple[Output, ...] = field(repr=False)
+    played: Played = field(repr=False)
 
 
 async def play(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ..runtime.compactor import ModelCompactor
 from ..runtime.model_caller import ModelCaller
@@ -28,9 +28,10 @@ class PlayedOverHttp:
         bodies: the decoded bodies of the accepted calls, in order.
     """
 
-    run: PlayedRun
+    # Not shown: ``asyncio.run`` makes the text of what it returns, which takes long for a whole run.
+    run: PlayedRun = field(repr=False)
     breaches: tuple[tuple[int, str], ...]
-    bodies: tuple[dict[str, Any], ...]
+    bodies: tuple[dict[str, Any], ...] = field(repr=False)
 
 
 def compactor_over(model: Model, scenario: Scenario) -> ModelCompactor:

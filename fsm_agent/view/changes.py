@@ -23,6 +23,7 @@ _CONTEXT = (
     "replacements",
     "spans",
     "deferred",
+    "cleared",
     "drop_thinking",
     "thinking_cut",
     "task_remaining",

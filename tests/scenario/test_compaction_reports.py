@@ -13,7 +13,7 @@ from fsm_agent.core.config import ConfigError, ContextConfig, LoopConfig, thresh
 from fsm_agent.core.effects import CallModel
 from fsm_agent.core.messages import MessageKind
 from fsm_agent.core.models import ModelInfo
-from fsm_agent.core.outputs import Notice
+from fsm_agent.core.outputs import Boundary, Notice, RequestStart
 from fsm_agent.core.phases import Cause
 from fsm_agent.scenario import load, loads
 from fsm_agent.scenario.checking import differences
@@ -141,3 +141,21 @@ def test_13_the_breaker_closes_again() -> None:
     assert ["The chapters so far are read." in block_text(item.blocks[-1]) for item in summaries] == [True]
     tracking = driven.state.auto_compact_tracking
     assert (tracking.failures, tracking.opened_at) == (0, 0)
+
+
+def test_what_the_api_clears_is_told_with_its_reply() -> None:
+    """Clearing edits go over HTTP; the boundary waits for the reply and says what that reply freed beyond the one before it."""
+    played = over_http("microcompact-cached")
+    edits = [body["context_management"]["edits"] for body in played.bodies]
+    assert [edit["type"] for one in edits for edit in one] == ["clear_tool_uses_20250919"] * 4
+    full = [block["content"] for message in played.bodies[-1]["messages"] for block in message["content"] if "content" in block]
+    assert len(full) == 3, "our own history stays as it is"
+    assert all(len(content) == 9_000 for content in full)
+    outputs = played.run.outputs
+    boundaries = [output for output in outputs if isinstance(output, Boundary)]
+    assert [(one.kind, one.trigger, one.before - one.after) for one in boundaries] == [("microcompact", "cached", 3_100)] * 2
+    starts = [place for place, output in enumerate(outputs) if isinstance(output, RequestStart)]
+    places = [outputs.index(boundary) for boundary in boundaries]
+    assert starts[2] < places[0] < starts[3] < places[1]
+    driven = drive(load("microcompact-cached"))
+    assert [output for output in driven.outputs if isinstance(output, Boundary)] == boundaries

@@ -288,6 +288,7 @@ def after_compaction(
         sent=Sent(),
         tally=Tally(),
         deferred=0,
+        cleared=0,
         drop_thinking=context.drop_thinking or (config.info(model).binds_thinking and not verbatim),
         task_remaining=remaining,
         task_start=after,

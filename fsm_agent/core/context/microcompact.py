@@ -94,16 +94,17 @@ def applied(context: ContextState, cleared_tokens: int, before: int) -> tuple[Co
 
     Args:
         context: the memory of the layers.
-        cleared_tokens: tokens of the response's ``applied_edits``.
-        before: tokens of the view that was sent.
+        cleared_tokens: tokens of the response's ``applied_edits``, those that earlier requests were relieved of included:
+            the API clears each request from its start.
+        before: tokens of the request, as counted from the last usage, which knows what was cleared before.
 
     Returns:
-        The context without a deferred boundary, and the boundary to emit if something was cleared.
+        The context without a deferred boundary, and the boundary to emit if more was cleared than before.
     """
-    if context.deferred == 0 and cleared_tokens <= 0:
+    freed = cleared_tokens - context.cleared
+    if context.deferred == 0 and freed == 0:
         return context, None
     boundary = None
-    if cleared_tokens > 0:
-        detail = f"{cleared_tokens} tokens cleared by the API"
-        boundary = Boundary(LAYER, "cached", before, max(before - cleared_tokens, 0), detail)
-    return evolve(context, deferred=0), boundary
+    if freed > 0:
+        boundary = Boundary(LAYER, "cached", before, max(before - freed, 0), f"{freed} tokens cleared by the API")
+    return evolve(context, deferred=0, cleared=max(cleared_tokens, 0)), boundary

@@ -117,6 +117,7 @@ class ContextState:
         task_remaining: remaining of the API's task budget, None before the first compaction.
         task_start: tokens of the context when ``task_remaining`` was set.
         open_server_calls: a reply was kept whose server calls had no result yet; the next passes settle them.
+        cleared: tokens that clearing edits took from the last request; the API takes them anew from each one.
     """
 
     base: TokenBase | None = None
@@ -131,3 +132,4 @@ class ContextState:
     task_remaining: int | None = None
     task_start: int = 0
     open_server_calls: bool = False
+    cleared: int = 0

@@ -144,7 +144,8 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     context, boundary = applied(data.context, event.cleared_tokens, control.context.tokens)
     effects: tuple[Effect, ...] = ()
     if boundary is not None:
-        report = LayerReport(MICROCOMPACT, freed=event.cleared_tokens, detail=f"cached: {boundary.detail}")
+        freed = boundary.before - boundary.after
+        report = LayerReport(MICROCOMPACT, freed=freed, detail=f"cached: {boundary.detail}")
         iteration = evolve(iteration, reports=(*iteration.reports, report))
         effects = (Emit(output=boundary),)
     return LoopState(control=next_control, data=evolve(data, iteration=iteration, context=context)), effects

@@ -262,6 +262,11 @@ def test_cached_microcompact_asks_the_api_and_defers_its_boundary() -> None:
     assert boundary.kind == "microcompact"
     assert context.deferred == 0
     assert applied(built.context, 0, 20_000)[1] is None
+    # The API clears every request from its start: the same again is no news, more than that is.
+    assert applied(context, 3_000, 18_000)[1] is None
+    context, boundary = applied(context, 5_000, 18_000)
+    assert boundary is not None
+    assert (boundary.before, boundary.after) == (18_000, 16_000)
 
 
 def test_thinking_behind_a_cut_goes_on_a_model_that_binds_it() -> None:
