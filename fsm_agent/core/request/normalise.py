@@ -31,6 +31,7 @@ class Rules:
         betas: values of the beta header.
         used: ids of calls in messages sent before these.
         first: nothing was sent before these.
+        pending: ids of calls in messages sent before these that the API runs itself and has not answered.
     """
 
     model: str
@@ -39,6 +40,7 @@ class Rules:
     betas: tuple[str, ...] = ()
     used: tuple[frozenset[str], ...] = ()
     first: bool = True
+    pending: tuple[str, ...] = ()
 
 
 def normalise(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
@@ -67,7 +69,7 @@ def _once(messages: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
     messages = _drop_empty(tuple(_clean(item, rules) for item in messages))
     messages = _merge(_places_of_compactions(messages, rules))
     messages = repair(messages, rules.used)
-    messages = settle_server_calls(messages)
+    messages = settle_server_calls(messages, rules.pending)
     return _drop_empty(tuple(_thinking(item, rules) for item in messages))
 
 

@@ -14,6 +14,8 @@ from ..messages import Message, MessageKind, message
 MISSING = "No result was recorded for this call: its outcome is unknown. Check the state of things before running it again."
 """Text of a result for a call whose result is nowhere in the messages."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
+_ELSEWHERE = (-1, -1)
+"""The place of a call that stands before the messages in hand."""
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _BAD = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -191,11 +193,33 @@ def has_open_server_calls(messages: tuple[Message, ...]) -> bool:
     return any(block.type in _SERVER_CALLS and block.id not in answered for item in messages for block in item.blocks)
 
 
-def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def open_server_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
+    """Give the ids of calls that the API runs itself and may still answer, behind these messages.
+
+    Only those of the last turn can be answered: words of the user end it, results of client tools do not.
+    """
+    asked: list[str] = []
+    answered: set[str] = set()
+    for item in reversed(messages):
+        if item.role == "user" and not all(block.type == "tool_result" for block in item.blocks):
+            break
+        for block in item.blocks:
+            if block.type in _SERVER_CALLS:
+                asked.append(block.id)
+            elif is_server_result(block):
+                answered.add(block.id)
+    return tuple(identity for identity in reversed(asked) if identity not in answered)
+
+
+def settle_server_calls(messages: tuple[Message, ...], pending_before: tuple[str, ...] = ()) -> tuple[Message, ...]:
     """Drop calls that the API runs itself and never answered, and answers without their call.
 
     While nothing but results of client tools follows, and the next reply has not ended, such a call is pending and stays:
     the API goes on with it.
+
+    Args:
+        messages: a part of the conversation up to its end.
+        pending_before: ids of calls before that part which it may answer.
 
     Returns:
         The messages; the same object where nothing had to change.
@@ -204,7 +228,7 @@ def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return messages
     drop: set[tuple[int, int]] = set()
     seen: set[str] = set()
-    pending = _Pending({}, {})
+    pending = _Pending({identity: _ELSEWHERE for identity in pending_before}, {})
     before = ""
     for position, item in enumerate(messages):
         if item.role == "assistant":
@@ -221,6 +245,7 @@ def settle_server_calls(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             before = item.role
     if before == "assistant":
         drop.update(pending.old.values())
+    drop.discard(_ELSEWHERE)
     return _without(messages, drop) if drop else messages
 
 

@@ -14,6 +14,7 @@ from ..wire import CHAIN_START, CHUNK, WireMessage
 from .encode import chunked, wire_of
 from .head import betas
 from .normalise import Rules, normalise, opening
+from .pairing import open_server_calls
 from .prompt import USER_CONTEXT_ID, user_context, user_context_key
 
 
@@ -49,6 +50,7 @@ def bring_up_to_date(
         betas=values,
         used=kept.calls,
         first=not kept.wires,
+        pending=open_server_calls(kept.sources),
     )
     meta = user_context(config)
     made = _extend(kept, view, rules, meta)

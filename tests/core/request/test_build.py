@@ -291,7 +291,10 @@ class TestPairing:
         view += (reply("b", answer, text_block("Found."), tool_use("t", "Read", "{}")), results("r", tool_result("t", "x")))
         resumed = made(view, context=paused.context)
         assert resumed.request.messages[:2] == paused.request.messages
+        assert types(resumed)[2] == ("assistant", ["web_search_tool_result", "text", "tool_use"])
         assert breaches(resumed.request, config()) == ()
+        view += (reply("c", text_block("Done.")), prompt("q", "And now?"))
+        assert breaches(made(view, context=resumed.context).request, config()) == ()
 
 
 class TestThinking:
