@@ -151,7 +151,16 @@ def _mapping(head: str, path: Path) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise DocumentProblem(f"{path}: the head must be a list of settings 'name: value'")
-    return {str(name): item for name, item in value.items()}
+    return {clean_text(str(name)): _clean(item) for name, item in value.items()}
+
+
+def _clean(value: Any) -> Any:
+    """YAML can write half a surrogate pair by an escape; such a text could be neither sent nor kept."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return {_clean(key): _clean(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def _lines(head: str) -> Mapping[str, Any] | None:
@@ -175,4 +184,4 @@ def _value(text: str) -> Any:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return text
-    return text if value is None or isinstance(value, Mapping) else value
+    return text if value is None or isinstance(value, Mapping) else _clean(value)

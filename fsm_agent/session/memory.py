@@ -72,9 +72,9 @@ class Memory:
             What was read now; files that were read before are left out.
         """
         start = len(self.files)
-        chosen = next((folder / name for name in NAMES if (folder / name).is_file()), None)
+        chosen = next((folder / name for name in NAMES if os.path.isfile(folder / name)), None)
         for path in (chosen, folder / LOCAL):
-            if path is not None and path.is_file():
+            if path is not None and os.path.isfile(path):
                 self._add(path, None, 0, None if user or self.trusted else folder)
         return tuple(self.files[start:])
 

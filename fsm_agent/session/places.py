@@ -40,19 +40,24 @@ def places(kind: str, cwd: Path, home: Path | None) -> tuple[Place, ...]:
         home: the user's home; None to leave it out.
     """
     found = [Place(home / folder / kind, home, False) for folder in FOLDERS] if home is not None else []
+    if home is not None and os.path.realpath(home) == os.path.realpath(cwd):
+        return tuple(found)  # in the home directory the files are the user's own
     return (*found, *(Place(cwd / folder / kind, cwd, True) for folder in FOLDERS))
 
 
 def files_in(place: Place, pattern: str) -> Iterator[Path]:
     """Give the files of a place that match a pattern, sorted by name.
 
-    A link that leads out of the place's root is passed over: a project must not show the model files from elsewhere.
+    A link that leads out of the place's root is passed over: a project must not show the model files from elsewhere, nor
+    have everything that lies elsewhere searched.
     """
+    root = os.path.realpath(place.root)
+    if not is_inside(os.path.realpath(place.path), root):
+        return
     try:
         names = sorted(place.path.glob(pattern))[:MAX_FILES]
     except OSError:
         return
-    root = os.path.realpath(place.root)
     for path in names:
-        if path.is_file() and is_inside(os.path.realpath(path), root):
+        if os.path.isfile(path) and is_inside(os.path.realpath(path), root):
             yield path

@@ -125,7 +125,7 @@ def _add_skills(by_name: dict[str, MarkdownCommand], found: Discovered, trusted:
 
 def withheld_files(cwd: Path) -> tuple[str, ...]:
     """Name what else a folder would grant if it were trusted."""
-    return (f"MCP servers in {cwd / '.mcp.json'}",) if (cwd / ".mcp.json").is_file() else ()
+    return (f"MCP servers in {cwd / '.mcp.json'}",) if os.path.isfile(cwd / ".mcp.json") else ()
 
 
 def asks_for_trust(cwd: str | os.PathLike[str], *, sources: Iterable[Source] = DISCOVERED) -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, field, frozen
 
+from ..core.blocks import clean_text
 from ..runtime.hooks.config import Hook, HookConfigError, hooks_from_settings
 from ..runtime.permissions.modes import Mode, mode_of
 from ..runtime.permissions.rules import NO_RULES, RuleError, RuleSet, rules_from_settings
@@ -97,9 +98,16 @@ def settings_files(cwd: Path, home: Path | None, sources: Iterable[Source] = DIS
         root = home if source is Source.USER else cwd
         if source not in wanted or root is None:
             continue
+        if source is Source.PROJECT and Source.USER in wanted and same_folder(cwd, home):
+            continue  # the user's own file, which has been read
         name = "settings.local.json" if source is Source.LOCAL else "settings.json"
         found += [(source, root / folder / name) for folder in FOLDERS]
     return tuple(found)
+
+
+def same_folder(one: Path, other: Path | None) -> bool:
+    """True if both are one folder, links resolved."""
+    return other is not None and os.path.realpath(one) == os.path.realpath(other)
 
 
 def load_settings(
@@ -151,7 +159,7 @@ def read_flag(given: str, cwd: Path) -> Settings:
     if given.lstrip().startswith("{"):
         return _read(_decoded(given, "--settings"), "--settings", str(cwd), quiet=False)
     path = Path(given)
-    value = _load(path)
+    value = _load(path, any_kind=True)
     if value is None:
         raise SettingsError(f"--settings {given}: No such file or directory")
     return evolve(_read(value, f"--settings {given}", str(cwd), quiet=False), files=(path,))
@@ -206,7 +214,10 @@ def join(weak: Settings, strong: Settings) -> Settings:
     )
 
 
-def _load(path: Path) -> Mapping[str, Any] | None:
+def _load(path: Path, *, any_kind: bool = False) -> Mapping[str, Any] | None:
+    """Read one file; ``any_kind`` for one that the user named: a file that was found must not wait for a writer."""
+    if not any_kind and os.path.exists(path) and not os.path.isfile(path):
+        raise SettingsError(f"{path}: is no regular file")
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_SETTINGS + 1)
@@ -232,7 +243,27 @@ def _decoded(text: str, where: str) -> Mapping[str, Any]:
         raise SettingsError(f"{where}: is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise SettingsError(f"{where}: must be a JSON object")
+    if not all(map(_fits, _texts_in(value))):
+        raise SettingsError(f"{where}: has a text with a NUL character or with half of a surrogate pair")
     return value
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Give all texts and keys of a JSON value."""
+    open_values = [value]
+    while open_values:
+        item = open_values.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            open_values += [*item, *item.values()]
+        elif isinstance(item, list):
+            open_values += item
+
+
+def _fits(text: str) -> bool:
+    """True for what can be a path, a variable or a part of a request."""
+    return "\0" not in text and clean_text(text) == text
 
 
 def _read(value: Mapping[str, Any], where: str, base: str, *, quiet: bool) -> Settings:
@@ -285,6 +316,9 @@ def _env(value: Mapping[str, Any], where: str) -> Mapping[str, str]:
     given = value.get("env", {})
     if not isinstance(given, dict) or not all(isinstance(item, str | int | float) for item in given.values()):
         raise SettingsError(f"{where}: 'env' must be an object of texts")
+    wrong = next((key for key in given if not key or "=" in key), None)
+    if wrong is not None:
+        raise SettingsError(f"{where}: env: {wrong!r} is no name of a variable")
     return {key: str(item) for key, item in given.items()}
 
 
