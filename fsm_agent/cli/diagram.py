@@ -48,6 +48,10 @@ def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool,
     if focus not in (MACHINE, *FOCI):
         raise click.UsageError(f"--focus: there is no part {focus!r}; there are {', '.join((MACHINE, *FOCI))}")
     chosen = fmt or _by_name(output)
+    if chosen not in _FORMATS:
+        raise click.UsageError(
+            f"--output {output}: there is no format {chosen!r}; name one with --format, of {', '.join(_FORMATS)}"
+        )
     if chosen == "png" and output is None and sys.stdout.isatty():
         raise click.UsageError("a PNG does not go to a terminal; give --output FILE")
     try:
@@ -68,7 +72,7 @@ def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool,
 def _by_name(output: Path | None) -> str:
     suffix = "" if output is None else output.suffix.lower().removeprefix(".")
     suffix = {"mmd": "mermaid", "gv": "dot"}.get(suffix, suffix)
-    return suffix if suffix in _FORMATS else "svg"
+    return suffix or "svg"
 
 
 def _paint(logs: tuple[Path, ...], coverage: bool) -> Paint:

@@ -49,6 +49,7 @@ class TextView:
         self._streamed: set[tuple[str, int]] = set()
         self._calls = 0
         self._last_call = ""
+        self._seen = ""
 
     def show(self, output: Output) -> str:
         """Give the text of one output."""
@@ -64,12 +65,16 @@ class TextView:
             case RequestStart():
                 self._calls += 1
                 return self._line(self._paint(f"model call {self._calls} ({output.model})", dim=True), gap=self._calls > 1)
-            case CallEnd(ending=Ending.DISCARDED):
+            case CallEnd(ending=Ending.DISCARDED) if output.call == self._seen:
                 return self._line(self._paint("(this reply was discarded)", "yellow"))
             case UserOutput():
                 return self._user(output)
             case _:
                 return self._others(output)
+
+    def saw(self, call: str) -> None:
+        """Note that something of this model call was shown; only then is it said that its reply was discarded."""
+        self._seen = call
 
     def end(self, result: Mapping[str, Any]) -> str:
         """End the line that is open."""
@@ -117,11 +122,15 @@ class TextView:
         before = self._close() if self._open not in ("", key) else ""
         self._open = key
         self._streamed.add((call, index))
+        self.saw(call)
         shown = clean(text)
         return before + (self._paint(shown, dim=True) if kind == "thinking" else shown)
 
     def _block(self, output: BlockOutput) -> str:
         block = output.block
+        if block.type == "thinking" and not self._thinking:
+            return self._close()
+        self.saw(output.call)
         if block.type == "tool_use":
             self._last_call = block.id
             return self._line(self._call(block))

@@ -43,6 +43,15 @@ def test_format_follows_the_file(cli: Cli, home: Path, name: str, magic: bytes) 
     assert (home / name).read_bytes().startswith(magic)
 
 
+def test_a_file_of_an_unknown_kind_is_refused(cli: Cli, home: Path) -> None:
+    """A name that tells of no format writes no file that is something else; with ``--format`` any name will do."""
+    said = cli("diagram", "--output", home / "m.gif")
+    assert (said.code, said.out) == (2, "")
+    assert "'gif'" in said.error
+    assert not (home / "m.gif").exists()
+    assert cli("diagram", "--format", "dot", "--output", home / "m.gif").code == 0
+
+
 def test_path_of_a_run(cli: Cli, home: Path) -> None:
     """The rows of a log are painted; the coverage of several too."""
     one = demo_log(cli, "next-turn", home / "one")

@@ -50,8 +50,10 @@ class ChatView:
         match output:
             case TextDelta():
                 self._streamed.add((output.call, output.index))
+                self._text.saw(output.call)
                 return self.markdown(self._pieces.feed(output.text))
             case BlockOutput() if output.block.type == "text":
+                self._text.saw(output.call)
                 if (output.call, output.index) in self._streamed:
                     return self.markdown(self._pieces.finish())
                 return self.markdown(str(block_value(output.block).get("text", "")))

@@ -79,6 +79,7 @@ def test_discarded_text_is_dropped() -> None:
     view.show(TextDelta("c", 0, "half a sen"))
     assert "discarded" in view.show(CallEnd("c", Ending.DISCARDED))
     assert view.end({}) == ""
+    assert view.show(CallEnd("d", Ending.DISCARDED)) == "", "of an attempt that showed nothing, nothing is taken back"
 
 
 def test_diffs_are_bounded_and_clean() -> None:
