@@ -92,7 +92,8 @@ def _report(found: Replayed, seconds: float, until: int | None) -> int:
             if one.resumed
             else "the state behind is not known"
         )
-        warn(f"records {one.gap.seq} to {one.gap.to} are missing (kept in {clean(one.gap.kept)}); {behind}")
+        which = f"record {one.gap.seq} is" if one.gap.seq == one.gap.to else f"records {one.gap.seq} to {one.gap.to} are"
+        warn(f"{which} missing (kept in {clean(one.gap.kept)}); {behind}")
     if until is not None:
         turn, messages = found.state.control.run.turn_count, len(found.state.messages)
         click.echo(f"state     {found.state.phase.value}, turn {turn}, {messages} messages")
@@ -101,7 +102,9 @@ def _report(found: Replayed, seconds: float, until: int | None) -> int:
     if tail is not None and tail.torn:
         warn("the last record is torn: it was cut off while it was written, and its effects were never performed")
     terminal = found.state.terminal
-    if terminal is None:
+    if terminal is None and not found.known:
+        click.echo(f"cut       the replay stops in {found.state.phase.value}, before record {found.skipped[-1].gap.seq}")
+    elif terminal is None:
         click.echo(f"no end    the run rests in {found.state.phase.value}: it is still on, or its process died")
     else:
         detail = f" ({terminal.detail})" if terminal.detail else ""
