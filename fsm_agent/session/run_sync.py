@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-from attrs import frozen
+from attrs import field, frozen
 
 from ..core.outputs import Output, Terminal
 from ..core.state import LoopState
@@ -24,13 +24,13 @@ class Outcome:
         text: the final answer, empty if the run did not complete.
         terminal: how it ended.
         result: the result object of spec 05.
-        state: the state at the end, to go on from.
+        state: the state at the end, to go on from; too large to be shown with the rest.
     """
 
     text: str
     terminal: Terminal
     result: dict[str, Any]
-    state: LoopState
+    state: LoopState = field(repr=False)
 
 
 def run_sync(
