@@ -196,13 +196,21 @@ def has_open_server_calls(messages: tuple[Message, ...]) -> bool:
 def open_server_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
     """Give the ids of calls that the API runs itself and may still answer, behind these messages.
 
-    Only those of the last turn can be answered: words of the user end it, results of client tools do not.
+    Words of the user end them, results of client tools do not, but the next turn that has ended does: so only the last
+    turns are looked at, whatever the length of the history.
     """
     asked: list[str] = []
     answered: set[str] = set()
+    turns = 0
+    most = 2 if messages and messages[-1].role == "assistant" else 1
+    after = ""
     for item in reversed(messages):
         if item.role == "user" and not all(block.type == "tool_result" for block in item.blocks):
             break
+        turns += item.role == "assistant" and after != "assistant"
+        if turns > most:
+            break
+        after = item.role if item.role != "system" else after
         for block in item.blocks:
             if block.type in _SERVER_CALLS:
                 asked.append(block.id)
@@ -228,7 +236,7 @@ def settle_server_calls(messages: tuple[Message, ...], pending_before: tuple[str
         return messages
     drop: set[tuple[int, int]] = set()
     seen: set[str] = set()
-    pending = _Pending({identity: _ELSEWHERE for identity in pending_before}, {})
+    pending = _Pending(dict.fromkeys(pending_before, _ELSEWHERE), {})
     before = ""
     for position, item in enumerate(messages):
         if item.role == "assistant":
