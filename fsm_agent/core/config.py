@@ -271,6 +271,12 @@ def _check(config: LoopConfig) -> None:
         raise ConfigError(f"fallback_models must not name the main model {config.model!r}")
     if len(set(config.fallback_models)) != len(config.fallback_models):
         raise ConfigError("fallback_models names a model twice")
+    for value, words, name in (
+        (config.early_start, EarlyStart, "early_start"),
+        (config.context.microcompact, Microcompact, "context.microcompact"),
+    ):
+        if not isinstance(value, words):
+            raise ConfigError(f"{name} must be one of {', '.join(words)}, not {value!r}")
     if config.cancel_siblings_on not in ("failed", "error"):
         raise ConfigError(f"cancel_siblings_on must be 'failed' or 'error', not {config.cancel_siblings_on!r}")
     for model in (config.model, *config.fallback_models):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, fields
 
 from ..core.blocks import Block
-from ..core.config import ConfigError, ContextConfig, LoopConfig, check_names
+from ..core.config import ConfigError, ContextConfig, EarlyStart, LoopConfig, Microcompact, check_names
 from ..core.events import Event, RunStarted
 from ..core.messages import MessageKind
 from ..core.state import LoopState, Step, initial
@@ -62,13 +62,20 @@ def make_config(settings: Mapping[str, Any]) -> LoopConfig:
         for name in context:
             if name not in _names(ContextConfig):
                 raise _unknown(name, _names(ContextConfig), "context.")
-        values["context"] = ContextConfig(**context)
+        values["context"] = ContextConfig(**_read_words(context, {"microcompact": Microcompact}))
     for name in values:
         if name not in _names(LoopConfig):
             raise _unknown(name, _names(LoopConfig), "")
     if not values.get("model"):
         raise ConfigError("model is missing: Agent(model=...)")
-    return LoopConfig(**values)
+    return LoopConfig(**_read_words(values, {"early_start": EarlyStart}))
+
+
+def _read_words(values: Mapping[str, Any], kinds: Mapping[str, type[StrEnum]]) -> dict[str, Any]:
+    """Take plain words for members of closed sets; what is none is left, for the check that names the field."""
+    return {
+        name: kinds[name](value) if name in kinds and value in list(kinds[name]) else value for name, value in values.items()
+    }
 
 
 def _names(owner: Any) -> list[str]:

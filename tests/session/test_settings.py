@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from fsm_agent.core.config import ConfigError, EarlyStart, Microcompact
 from fsm_agent.runtime.permissions.modes import Mode
+from fsm_agent.session.agent import make_config
 from fsm_agent.session.settings import Settings, SettingsError, Source, load_settings, read_sources
 from fsm_agent.session.trust import TrustError, TrustStore
 
@@ -166,3 +168,14 @@ def test_a_broken_list_trusts_nothing_and_is_not_overwritten(tmp_path: Path) -> 
     with pytest.raises(TrustError, match="no JSON"):
         store.trust(tmp_path)
     assert store.path.read_text() == "{"
+
+
+def test_words_stand_for_members_of_closed_sets() -> None:
+    """A setting that is one of a few words takes the plain word; another word is refused by name."""
+    config = make_config({"model": "m", "early_start": "never", "context": {"microcompact": "off"}})
+    assert config.early_start is EarlyStart.NEVER
+    assert config.context.microcompact is Microcompact.OFF
+    with pytest.raises(ConfigError, match="context.microcompact must be one of"):
+        make_config({"model": "m", "context": {"microcompact": "sometimes"}})
+    with pytest.raises(ConfigError, match="early_start must be one of"):
+        make_config({"model": "m", "early_start": "soon"})
