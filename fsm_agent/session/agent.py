@@ -6,6 +6,7 @@ import difflib
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -73,9 +74,11 @@ def make_config(settings: Mapping[str, Any]) -> LoopConfig:
 
 def _read_words(values: Mapping[str, Any], kinds: Mapping[str, type[StrEnum]]) -> dict[str, Any]:
     """Take plain words for members of closed sets; what is none is left, for the check that names the field."""
-    return {
-        name: kinds[name](value) if name in kinds and value in list(kinds[name]) else value for name, value in values.items()
-    }
+    read = dict(values)
+    for name, kind in kinds.items():
+        if read.get(name) in tuple(kind):
+            read[name] = kind(read[name])
+    return read
 
 
 def _names(owner: Any) -> list[str]:

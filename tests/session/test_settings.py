@@ -175,7 +175,7 @@ def test_words_stand_for_members_of_closed_sets() -> None:
     config = make_config({"model": "m", "early_start": "never", "context": {"microcompact": "off"}})
     assert config.early_start is EarlyStart.NEVER
     assert config.context.microcompact is Microcompact.OFF
-    with pytest.raises(ConfigError, match="context.microcompact must be one of"):
+    with pytest.raises(ConfigError, match=r"context\.microcompact must be one of"):
         make_config({"model": "m", "context": {"microcompact": "sometimes"}})
     with pytest.raises(ConfigError, match="early_start must be one of"):
         make_config({"model": "m", "early_start": "soon"})
