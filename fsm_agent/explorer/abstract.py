@@ -82,7 +82,9 @@ def _model(name: str, config: LoopConfig) -> int:
         return 0
     if name in config.fallback_models:
         return 1 + config.fallback_models.index(name)
-    return -1 if name else -2
+    if not name:
+        return -1
+    return next((-2 - place for place, info in enumerate(config.models) if info.name == name), -99)
 
 
 def _calls(control: Control) -> Value:

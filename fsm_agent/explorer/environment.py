@@ -135,7 +135,7 @@ class Environment:
         self.starts = self._starts()
         self.user = self._user()
         self.strangers = self._strangers() if bounds.strangers else ()
-        self.models = (config.model, *config.fallback_models)
+        self.models = tuple(dict.fromkeys((config.model, *config.fallback_models, *(info.name for info in config.models))))
 
     def offers(self, state: LoopState) -> list[Offer]:
         """List all events of a state, answers first.

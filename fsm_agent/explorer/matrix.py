@@ -65,6 +65,18 @@ PLAIN_ERRORS = tuple(kind for kind in ErrorKind if kind is not ErrorKind.THINKIN
 COLLAPSING = evolve(WINDOW, collapse=True)
 OFF = evolve(WINDOW, auto_compact=False, reactive_compact=False)
 
+BUSY = evolve(
+    CALM,
+    stops=("end_turn", "tool_use"),
+    errors=(ErrorKind.OVERLOADED, ErrorKind.PROMPT_TOO_LONG),
+    long_waits=False,
+    outcomes=("ok",),
+    compactions=("small", "failed"),
+    crashes=False,
+    strangers=False,
+)
+"""A world in which little goes wrong, for cases in which much is in flight at once."""
+
 CI: tuple[Case, ...] = (
     Case(
         "tools",
@@ -74,7 +86,7 @@ CI: tuple[Case, ...] = (
     Case(
         "early",
         evolve(QUIET, max_model_calls=1, early_start=EarlyStart.ANY, cancel_siblings_on="error"),
-        evolve(CALM, blocks=2, tools=2, pieces=(), kinds=("read", "shell"), forms=(Form.WHOLE, Form.LAST)),
+        evolve(CALM, blocks=2, tools=2, pieces=(), kinds=("read", "shell"), forms=(Form.WHOLE, Form.LAST, Form.MALFORMED)),
     ),
     Case(
         "replies",
@@ -89,7 +101,7 @@ CI: tuple[Case, ...] = (
     Case(
         "context",
         evolve(QUIET, max_turns=2, max_model_calls=2, context=evolve(WINDOW, breaker_failures=1), max_output_recoveries=1),
-        evolve(CALM, old_rounds=2, usage=(20_000, 110_000, 140_000), errors=PLAIN_ERRORS),
+        evolve(CALM, old_rounds=2, usage=(110_000, 140_000), errors=PLAIN_ERRORS),
     ),
     Case(
         "collapse",
@@ -124,7 +136,44 @@ CI: tuple[Case, ...] = (
     Case(
         "beside",
         evolve(QUIET, max_turns=2, max_model_calls=2, prefetch_skills=True, tool_summaries=True),
-        evolve(CALM, pieces=(), switches=True, errors=PLAIN_ERRORS, stops=("end_turn", "tool_use")),
+        evolve(CALM, pieces=(), errors=PLAIN_ERRORS, stops=("end_turn", "tool_use")),
+    ),
+    Case(
+        "salvage",
+        evolve(QUIET, max_turns=2, max_model_calls=2, early_start=EarlyStart.ANY),
+        evolve(CALM, pieces=(), kinds=("write",), stops=("end_turn", "tool_use")),
+    ),
+    Case(
+        "crowd",
+        evolve(
+            QUIET,
+            max_turns=2,
+            max_model_calls=1,
+            max_attempts=2,
+            prefetch_skills=True,
+            attachments=True,
+            stop_hooks=True,
+            context=COLLAPSING,
+        ),
+        evolve(BUSY, old_rounds=1, usage=(80_000, 110_000)),
+    ),
+    Case(
+        "late",
+        evolve(QUIET, max_turns=3, max_model_calls=1, tool_summaries=True, attachments=True, context=COLLAPSING),
+        evolve(BUSY, pieces=(), stops=("tool_use",), errors=(), old_rounds=1, usage=(80_000,)),
+    ),
+    Case(
+        "user",
+        evolve(
+            QUIET,
+            max_turns=2,
+            max_model_calls=1,
+            max_attempts=2,
+            tool_summaries=True,
+            attachments=True,
+            stop_hooks=True,
+        ),
+        evolve(BUSY, usage=(110_000,), commands=1, requests=True, switches=True),
     ),
     Case(
         "loops",
