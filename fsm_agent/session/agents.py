@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..runtime.permissions.modes import Mode, mode_of
 from .frontmatter import Document, DocumentProblem, read_document
@@ -100,7 +100,7 @@ def agent_set(definitions: Iterable[AgentDefinition] = ()) -> AgentSet:
     return AgentSet(MappingProxyType(agents))
 
 
-def load_agents(cwd: Path, home: Path | None = None) -> AgentSet:
+def load_agents(cwd: Path, home: Path | None = None, *, trusted: bool = True) -> AgentSet:
     """Read the agents of a project and of the user; the project's win, and ``.fsm-agent`` wins over ``.claude``.
 
     A definition grants nothing: tools are among the caller's, and each call is judged by the caller's rules.
@@ -108,6 +108,7 @@ def load_agents(cwd: Path, home: Path | None = None) -> AgentSet:
     Args:
         cwd: the project.
         home: the user's home; None to leave it out.
+        trusted: the user trusts the project; if not, its agents choose no model and no effort: those cost money.
 
     Returns:
         The agents; files that cannot be read are named in its warnings.
@@ -121,6 +122,9 @@ def load_agents(cwd: Path, home: Path | None = None) -> AgentSet:
             except ValueError as problem:
                 warnings.append(f"agent left out: {problem}")
                 continue
+            if not trusted and place.project and (definition.model or definition.effort):
+                definition = evolve(definition, model="", effort=None)
+                warnings.append(f"{path} lies in a folder that is not trusted: its model and effort were left out")
             found.append(definition)
             warnings += notes
     made = agent_set(found)

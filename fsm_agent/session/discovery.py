@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from ..runtime.permissions.rules import NO_RULES, RuleSet
 from ..runtime.tools.base import Tool
 from ..runtime.tools.builtin import builtin_tools
 from ..runtime.tools.todo import TodoWrite
@@ -60,17 +61,19 @@ class Discovered:
         }
 
 
-def discover(cwd: Path, home: Path | None = None, *, trusted: bool = False) -> Discovered:
+def discover(cwd: Path, home: Path | None = None, *, trusted: bool = False, rules: RuleSet = NO_RULES) -> Discovered:
     """Find what a project and the user's home bring.
 
     Nothing of it grants anything: skills and agents are texts, and what they ask for is judged call by call. In a project
-    that is not trusted, imports of memory files stay inside the folder that they are in.
+    that is not trusted, imports of memory files stay inside the folder that they are in, and agents have their caller's model.
 
     Args:
         cwd: the project.
         home: the user's home; None to leave it out.
         trusted: the user trusts the project.
+        rules: memory files that a deny or ask rule of ``Read`` names are left out.
     """
-    memory, skills, agents = load_memory(cwd, home, trusted=trusted), load_skills(cwd, home), load_agents(cwd, home)
+    memory = load_memory(cwd, home, trusted=trusted, rules=rules)
+    skills, agents = load_skills(cwd, home), load_agents(cwd, home, trusted=trusted)
     warnings = (*memory.warnings, *skills.warnings, *agents.warnings)
     return Discovered(cwd, tuple(memory.files), skills.skills, agents.agents, warnings, trusted)

@@ -180,6 +180,40 @@ class _Values:
         return self.items[place] if place < len(self.items) else ""
 
 
+def _for_shell(command: MarkdownCommand, place: re.Match[str], value: str | None, plain: Callable[[re.Match[str]], str]) -> str:
+    """Give what stands in a place of a shell line: quoted as the place needs it, so that a value is never shell code."""
+    text = plain(place)
+    if value is None or "\0" in text:
+        return text
+    quote = _open_quote(place.string[: place.start()])
+    if quote is None:
+        raise CommandError(f"/{command.name}: {place[0]} stands in `{place.string}` where it cannot be quoted ({command.path})")
+    if quote == '"':
+        return re.sub(r'([\\"$`])', r"\\\1", text)
+    return text.replace("'", "'\\''") if quote == "'" else shlex.quote(text)
+
+
+def _open_quote(line: str) -> str | None:
+    """Give the quote that is open at the end of the beginning of a shell line, empty if none, None if that is not plain."""
+    quote = ""
+    chars = iter(enumerate(line))
+    for at, char in chars:
+        if char == "\\" and quote != "'":
+            if next(chars, None) is None:
+                return None
+        elif quote:
+            if quote == '"' and line.startswith(("$(", "${"), at):
+                return None
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            if line[:at].endswith("$"):
+                return None
+            quote = char
+        elif line.startswith(("<<", "${", "$(("), at) or (char == "#" and (at == 0 or line[at - 1].isspace())):
+            return None
+    return quote
+
+
 async def expand(
     command: MarkdownCommand,
     arguments: str,
@@ -190,7 +224,7 @@ async def expand(
     """Turn a command into what is said to the model.
 
     ``$ARGUMENTS``, ``$ARGUMENTS[N]``, ``$N`` (from 0), ``$name`` and ``${VARIABLE}`` are replaced, once: what the arguments say
-    is never read as a place or as an insertion. In ``!`command``` they are quoted for the shell.
+    is never read as a place or as an insertion. In ``!`command``` they are quoted for the shell, inside quotes too.
 
     Args:
         command: the command.
@@ -210,14 +244,11 @@ async def expand(
         used = used or (value is not None and not found["var"])
         return found[0] if value is None else value
 
-    def quoted(found: re.Match[str]) -> str:
-        return plain(found) if found["var"] or values.of(found) is None else shlex.quote(plain(found))
-
     pieces: list[str] = []
     end = 0
     for found in _INSERTION.finditer(command.body):
         pieces.append(_PLACE.sub(plain, command.body[end : found.start()]))
-        line = _PLACE.sub(quoted, found[1])
+        line = _PLACE.sub(lambda place: _for_shell(command, place, values.of(place), plain), found[1])
         if insert is None:
             raise CommandError(
                 f"/{command.name} inserts the output of `{line}`, and {command.path} lies in a folder that is not trusted"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from attrs import define, field, frozen
 
 from ..core.effects import GatherAttachments
+from ..runtime.permissions.rules import NO_RULES, RuleSet, matches_path
 from ..runtime.providers import Provider
 from ..runtime.scope import SCOPE
 from ..runtime.tools.files import FileMemory
@@ -49,6 +50,7 @@ class Memory:
 
     Args:
         trusted: imports may lead out of the folder of the file that names them.
+        readable: says of a real path whether it may be read without a question.
 
     Attributes:
         files: what was read.
@@ -56,6 +58,7 @@ class Memory:
     """
 
     trusted: bool = False
+    readable: Callable[[str], bool] = field(default=lambda real: True)
     files: list[MemoryFile] = field(factory=list)
     warnings: list[str] = field(factory=list)
     _read: set[str] = field(factory=set)
@@ -86,6 +89,9 @@ class Memory:
             self.warnings.append(f"{path} lies outside {root}, which is not trusted; it was not read")
             return
         self._read.add(real)
+        if not self.readable(real):
+            self.warnings.append(f"{path} was not read: a rule of Read speaks of it")
+            return
         try:
             text = read_text(path)
         except DocumentProblem as problem:
@@ -105,15 +111,22 @@ class Memory:
                     self._add(found, path, depth + 1, root)
 
 
-def load_memory(cwd: Path, home: Path | None = None, *, trusted: bool = False) -> Memory:
+def unasked(rules: RuleSet, cwd: str) -> Callable[[str], bool]:
+    """Give what says of a real path that no deny or ask rule of ``Read`` names it: an import must not go around them."""
+    named = [rule for rule in (*rules.deny, *rules.ask) if rule.tool == "Read" and rule.spec is not None]
+    return lambda real: not any(matches_path(rule, real, cwd) for rule in named)
+
+
+def load_memory(cwd: Path, home: Path | None = None, *, trusted: bool = False, rules: RuleSet = NO_RULES) -> Memory:
     """Read the memory files of the user and of every folder from the top down to the project.
 
     Args:
         cwd: the project.
         home: the user's home; None to leave it out.
         trusted: imports may lead out of the folder of the file that names them.
+        rules: files that a deny or ask rule of ``Read`` names are left out.
     """
-    memory = Memory(trusted)
+    memory = Memory(trusted, unasked(rules, os.path.realpath(cwd)))
     if home is not None:
         for folder in (home / ".fsm-agent", home / ".claude"):
             memory.add_folder(folder, user=True)
@@ -186,11 +199,17 @@ class NestedMemory:
         scope = SCOPE.get()
         if scope is None or not isinstance(scope.deps.tools, ToolBox):
             return []
-        return self.attach(scope.deps.tools.files)
+        return self.attach(scope.deps.tools.files, scope.deps.tools.policy.rules)
 
-    def attach(self, files: FileMemory) -> list[str]:
-        """Give the memory files of folders that were not looked at yet, the outer ones first."""
+    def attach(self, files: FileMemory, rules: RuleSet = NO_RULES) -> list[str]:
+        """Give the memory files of folders that were not looked at yet, the outer ones first.
+
+        Args:
+            files: what was read and written.
+            rules: files that a deny or ask rule of ``Read`` names are left out.
+        """
         memory, seen = self._known.setdefault(files, (Memory(self._trusted), set()))
+        memory.readable = unasked(rules, str(self._cwd))
         texts: list[str] = []
         for real in files.paths():
             path = Path(real)

@@ -90,7 +90,7 @@ async def prepare(prompt: Prompt, around: Surroundings, *, literal: bool = False
     if literal or not isinstance(prompt, str):
         return await _asked(Plan(blocks=prompt_blocks(prompt)), around)
     typed = read_input(prompt)
-    if not typed.command or _is_path(typed):
+    if not typed.command or (not _is_known(typed, around) and _is_path(typed)):
         plan = Plan(blocks=prompt_blocks(typed.text), token_budget=typed.token_budget)
     elif typed.command in around.local:
         return Plan(local=(typed.command, typed.arguments))
@@ -99,6 +99,11 @@ async def prepare(prompt: Prompt, around: Surroundings, *, literal: bool = False
     if plan.refused:
         return plan
     return await _asked(await _attached(plan, around), around)
+
+
+def _is_known(typed: UserInput, around: Surroundings) -> bool:
+    """A command that there is wins over a folder of the same name: ``/run`` is both on most machines."""
+    return typed.command in around.local or typed.command in around.commands.by_name
 
 
 def _is_path(typed: UserInput) -> bool:

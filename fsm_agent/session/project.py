@@ -100,7 +100,7 @@ def load_project(
     user = Path(home) if home is not None and Source.USER in wanted else None
     settings = load_settings(root, home=home, sources=wanted, flag=flag, trusted=trusted)
     commands = find_commands(root, user, sources=wanted, trusted=trusted)
-    found = discover(root, user, trusted=trusted)
+    found = discover(root, user, trusted=trusted, rules=settings.rules)
     warnings = [*settings.warnings, *commands.warnings, *found.warnings]
     by_name = dict(commands.by_name)
     warnings += _add_skills(by_name, found, trusted)

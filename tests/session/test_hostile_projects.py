@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from fsm_agent.core.blocks import dumps
+from fsm_agent.runtime.permissions.rules import parse_rules
+from fsm_agent.runtime.tools.files import FileMemory
+from fsm_agent.session.memory import NestedMemory
 from fsm_agent.session.places import files_in, places
 from fsm_agent.session.project import load_project
 from fsm_agent.session.settings import SettingsError, load_settings
@@ -30,7 +33,12 @@ def test_a_folder_that_is_a_link_to_elsewhere_is_not_searched(tmp_path: Path, mo
     (project / ".claude/commands").symlink_to(tmp_path / "elsewhere")
     searched: list[Path] = []
     glob = Path.glob
-    monkeypatch.setattr(Path, "glob", lambda path, pattern: (searched.append(path), glob(path, pattern))[1])
+
+    def watched(path: Path, pattern: str) -> Any:
+        searched.append(path)
+        return glob(path, pattern)
+
+    monkeypatch.setattr(Path, "glob", watched)
     (place,) = (place for place in places("commands", project, None) if ".claude" in str(place.path))
     assert list(files_in(place, "**/*.md")) == []
     assert searched == []
@@ -85,3 +93,44 @@ def test_the_home_directory_as_a_project_counts_once_and_as_the_user_s(tmp_path:
     assert project.commands.by_name["c"].trusted
     assert not project.found.skills["s"].project  # type: ignore[union-attr]
     dumps([skill.description for skill in project.found.skills.values()])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("word", ["deny", "ask"])
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_import_does_not_go_around_a_rule_of_read(tmp_path: Path, word: str, trusted: bool) -> None:
+    """What the user's rules keep from the model, or have asked, no memory file brings in, by whatever name."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    write(home / ".claude/settings.json", {"permissions": {word: ["Read(**/.env)", "Read(secrets/**)"]}})
+    write(project / "CLAUDE.md", "rules\n@.env @link @secrets/key @fine.md")
+    write(project / ".env", "KEY=1")
+    write(project / "secrets/key", "KEY=2")
+    write(project / "fine.md", "fine")
+    (project / "link").symlink_to(".env")
+    found = load_project(project, home=home, trusted=trusted)
+    assert found.found is not None
+    assert [file.path.name for file in found.found.memory] == ["CLAUDE.md", "fine.md"]
+    assert sum("a rule of Read speaks of it" in text for text in found.warnings) == 2
+
+
+def test_nested_memory_does_not_go_around_a_rule_of_read(tmp_path: Path) -> None:
+    """The same holds for memory files below the project, which come while a run is on."""
+    write(tmp_path / "sub/CLAUDE.md", "nested\n@.env")
+    write(tmp_path / "sub/.env", "KEY=1")
+    write(tmp_path / "sub/code.py", "x")
+    files = FileMemory()
+    files.note(os.path.realpath(tmp_path / "sub/code.py"))
+    rules = parse_rules(deny=["Read(**/.env)"], base=str(tmp_path))
+    (text,) = NestedMemory(tmp_path).attach(files, rules)
+    assert "nested" in text
+    assert "KEY=1" not in text
+
+
+def test_agents_of_an_untrusted_folder_choose_no_model(tmp_path: Path) -> None:
+    """Neither a dearer model nor more effort is granted to an agent by a folder that nobody trusts."""
+    write(tmp_path / ".claude/agents/general.md", "---\nmodel: opus\neffort: max\n---\nwork")
+    untrusted, trusted = (load_project(tmp_path, trusted=trusted) for trusted in (False, True))
+    assert untrusted.found is not None
+    assert trusted.found is not None
+    assert (untrusted.found.agents["general"].model, untrusted.found.agents["general"].effort) == ("", None)
+    assert any("its model and effort were left out" in text for text in untrusted.warnings)
+    assert (trusted.found.agents["general"].model, trusted.found.agents["general"].effort) == ("opus", "max")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import struct
+import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,48 @@ async def test_arguments_in_an_insertion_are_quoted(tmp_path: Path) -> None:
     assert lines == ["git log 'a; rm -rf b'"]
     with pytest.raises(CommandError, match="not trusted"):
         await expand(made, "", variables={})
+
+
+@pytest.mark.parametrize(
+    "value", ["a b", "$(touch made)", '"; touch made; "', "'; touch made; '", "\\", 'a\\"$x`y`!', "''", "*"]
+)
+@pytest.mark.parametrize("body", ["$ARGUMENTS", '"$ARGUMENTS"', "'$ARGUMENTS'", "x=\"y $ARGUMENTS\"'z $ARGUMENTS'$ARGUMENTS"])
+async def test_bash_reads_an_argument_as_it_was_typed(tmp_path: Path, body: str, value: str) -> None:
+    """An argument in an insertion is text for a real shell wherever it stands: bare, or inside quotes of either kind."""
+    lines: list[str] = []
+
+    async def insert(line: str) -> str:
+        lines.append(line)
+        return ""
+
+    made = MarkdownCommand("x", tmp_path / "x.md", True, body=f"!`printf %s {body}`")
+    await expand(made, value, variables={}, insert=insert)
+    done = subprocess.run(["bash", "-c", lines[0]], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == body.translate({34: None, 39: None}).replace("$ARGUMENTS", value)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line", ['echo "$(echo $0)"', "echo $'$0'", "cat <<< $0", "ls # $0", "echo \\$0", 'echo "${x:-$0}"', "echo $(($0))"]
+)
+async def test_an_argument_where_nothing_can_be_quoted_is_refused(tmp_path: Path, line: str) -> None:
+    """Where a value cannot be kept from being shell code, nothing is run and the place is named."""
+
+    async def insert(line: str) -> str:
+        raise AssertionError(line)
+
+    made = MarkdownCommand("x", tmp_path / "x.md", True, body=f"!`{line}`")
+    with pytest.raises(CommandError, match="cannot be quoted"):
+        await expand(made, "a", variables={}, insert=insert)
+
+
+async def test_a_command_wins_over_a_folder_of_the_same_name(tmp_path: Path) -> None:
+    """``/tmp`` is a folder on every machine; where it is also a command, the command runs."""
+    command(tmp_path, "tmp", "Tidy up $ARGUMENTS.")
+    with LoopbackServer([says("1")]) as server:
+        session = session_at(server, tmp_path)
+        await read(session.submit("/tmp now"))
+        assert "Tidy up now." in texts(server)
 
 
 async def test_markdown_command_runs_with_its_insertions_and_tools(tmp_path: Path) -> None:
