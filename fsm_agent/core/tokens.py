@@ -15,7 +15,7 @@ _PER_LETTER, _PER_SPACE, _PER_SIGN = 100, 84, 280
 
 MESSAGE_OVERHEAD = 4
 """Tokens that the envelope of one message costs."""
-CALL_OVERHEAD = 50
+CALL_OVERHEAD = 60
 """Tokens that the frame of one tool call costs, beside its name and input."""
 RESULT_OVERHEAD = 40
 """Tokens that the frame of one tool result costs, beside its content."""

@@ -7,6 +7,7 @@ Run ``python tests/bench/calibrate_tokens.py`` beside the recordings (``../share
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -42,17 +43,23 @@ def tokens_of(blocks: list[Block], role: str = "assistant") -> int:
     return message("m", role, MessageKind.ASSISTANT, tuple(blocks)).tokens
 
 
-def replies() -> Iterator[Sample]:
+def replies(left: Counter[str] | None = None, *, citations: bool = False) -> Iterator[Sample]:
     """Compare the output usage of whole recorded replies without thinking with the estimate of their blocks.
 
     Fixtures that look made by hand are left out, and so are replies with blocks of server tools, whose results are no
     output, and with citations, whose marks are output that no block shows.
+
+    Args:
+        left: counts what is left out, by reason.
+        citations: give the replies with citations, and no others.
     """
+    left = Counter() if left is None else left
     index = DATA / "streams" / "index.jsonl"
     for line in index.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
         real = (entry.get("usage") or {}).get("output_tokens") or 0
         if entry.get("provenance") != "wire" or not entry.get("complete") or not real:
+            left["made by hand, cut, or without usage"] += 1
             continue
         raw = (DATA / "streams" / f"{entry['id']}.sse").read_bytes()
         details = [
@@ -63,7 +70,9 @@ def replies() -> Iterator[Sample]:
         hidden = any(isinstance(item, dict) and item.get("thinking_tokens") for item in details)
         content, _ = read_stream(raw)
         cited = any(block.get("citations") for block in content)
-        if hidden or cited or not content or any(block.get("type") not in _OURS for block in content):
+        other = not content or any(block.get("type") not in _OURS for block in content)
+        if hidden or other or cited is not citations:
+            left["thinking" if hidden else "server tools or nothing" if other else "citations"] += 1
             continue
         yield Sample(entry["id"], real, tokens_of([read_block(block) for block in content]))
 
@@ -79,18 +88,24 @@ class _Turn:
     after: list[list[Block]]
 
 
-def growth() -> Iterator[Sample]:
+def growth(left: Counter[str] | None = None) -> Iterator[Sample]:
     """Compare how much the prompt grew from one reply of a recorded session to the next with the estimate of what came between.
 
     What came between is the reply and what the user and the tools said. Turns with thinking are left out (old thinking
     leaves the prompt again), and so are those without usage and those whose prompt shrank.
+
+    Args:
+        left: counts what is left out, by reason.
     """
+    left = Counter() if left is None else left
     for path in sorted((DATA / "transcripts").rglob("*.jsonl")):
         turns = list(_turns(path))
         for number, (one, two) in enumerate(pairwise(turns)):
             real = two.prompt - one.prompt
             thinks = any(block.get("type") in _THINKING for block in one.blocks)
-            if thinks or not one.prompt or real <= 0 or one.model != two.model or not one.after:
+            if thinks or not one.prompt or not two.prompt or real <= 0 or one.model != two.model or not one.after:
+                why = "another model or nothing between" if one.model != two.model or not one.after else "the prompt shrank"
+                left["thinking" if thinks else "no usage" if not one.prompt or not two.prompt else why] += 1
                 continue
             estimate = tokens_of([read_block(block) for block in one.blocks])
             estimate += sum(tokens_of(blocks, "user") for blocks in one.after)
@@ -145,11 +160,22 @@ def main() -> None:
     """Print the table, and the worst cases."""
     print("| source | samples | p5 | p25 | median | p75 | p95 | all together |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    said, grown = list(replies()), list(growth())
+    unsaid: Counter[str] = Counter()
+    ungrown: Counter[str] = Counter()
+    said, grown = list(replies(unsaid)), list(growth(ungrown))
     for name, samples in (("replies", said), ("growth of prompts", grown), ("both", said + grown)):
         found = distribution(samples)
         cells = " | ".join(f"{100 * found[key]:+.0f} %" for key in ("p5", "p25", "p50", "p75", "p95", "total"))
         print(f"| {name} | {found['samples']:.0f} | {cells} |")
+    cited = list(replies(citations=True))
+    if cited:
+        found = distribution(cited)
+        cells = " | ".join(f"{100 * found[key]:+.0f} %" for key in ("p5", "p25", "p50", "p75", "p95", "total"))
+        print(f"| replies with citations | {found['samples']:.0f} | {cells} |")
+    for name, samples in (("replies", said), ("growth", grown)):
+        print(f"{name}: {sum(sample.error < -0.05 for sample in samples)} of {len(samples)} are under by more than 5 %")
+    print("left out of the replies:", dict(unsaid))
+    print("left out of the turns:", dict(ungrown))
     for source in (said, grown):
         for sample in sorted(source, key=lambda item: item.error)[:8]:
             print(f"  {sample.name}: real {sample.real}, estimate {sample.estimate}, {100 * sample.error:+.0f} %")

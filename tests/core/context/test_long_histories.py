@@ -12,6 +12,7 @@ from attrs import evolve
 from fsm_agent.core.context import media, tally
 from fsm_agent.core.context.pipeline import prepare
 from fsm_agent.core.context.store import ContextState
+from fsm_agent.core.context.usage import with_usage
 from fsm_agent.core.messages import Message
 from fsm_agent.core.request import sending
 from fsm_agent.core.request.build import Built, build
@@ -64,3 +65,35 @@ def test_a_pass_over_a_long_history_looks_at_what_is_new_only(monkeypatch: pytes
         context, view = built.context, found.view + round_of(9_000 + number)
     assert looked == [5_000, 2, 2, 2, 2, 2]
     assert normalised == [5_000, 2, 2, 2, 2, 2]
+
+
+def python_calls(messages: int, turns: int = 12) -> int:
+    """Count the Python calls of a pass and its request, over turns that each add one round to a history."""
+    wide = evolve(MODEL, context_window=50_000_000)
+    conf = evolve(config(evolve(TOGETHER, result_chars=10**9)), models=(wide,))
+    view, context = history(messages), ContextState()
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    for number in range(turns):
+        if number == 2:  # the first passes count the whole history, as those of a resumed run do
+            sys.setprofile(note)
+        try:
+            found = prepare(view, context, conf, MODEL.name, f"p-{number}")
+            built = build(found.view, found.context, conf, MODEL.name)
+        finally:
+            if number == turns - 1:
+                sys.setprofile(None)
+        assert isinstance(built, Built)
+        context = with_usage(built.context, MODEL.name, found.view[-2].id, 10_000 + number)
+        view = found.view + round_of(90_000 + number)
+    return count
+
+
+def test_no_part_of_a_turn_walks_through_the_history() -> None:
+    """Ten turns take as many calls with 4,000 messages as with 400, whoever makes them."""
+    short, long = python_calls(400), python_calls(4_000)
+    assert long < short + 200
