@@ -7,10 +7,11 @@ from pathlib import Path
 
 from fsm_agent.diagram import DiagramError, write_all
 from fsm_agent.diagram.reference import table_page, terminals_page
+from fsm_agent.diagram.settings_page import settings_page
 from fsm_agent.session.endings import ENDINGS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGES = {"table.md": table_page(), "terminals.md": terminals_page(ENDINGS)}
+PAGES = {"table.md": table_page(), "terminals.md": terminals_page(ENDINGS), "settings.md": settings_page()}
 
 
 def main() -> int:

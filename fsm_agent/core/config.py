@@ -51,7 +51,31 @@ class ToolSchema:
 
 @frozen
 class ContextConfig:
-    """Settings of the context layers (spec 02) and overrides of the thresholds (spec 01, section 8), in tokens."""
+    """Settings of the context layers (spec 02) and overrides of the thresholds (spec 01, section 8), in tokens.
+
+    Attributes:
+        context_window: tokens of the model's window, None for what is known of the model.
+        effective_window: what of it a prompt may fill, None for the window less room for a reply.
+        auto_compact_at: from here on the history is compacted, None for a little below the effective window.
+        blocking_limit: from here on no call is made, None for just below the effective window.
+        auto_compact: compact when the threshold is reached.
+        reactive_compact: compact when the API finds the prompt too long.
+        keep_rounds: newest rounds of tools that no compaction summarises.
+        min_freed_percent: share of the view that a compaction must free to count as progress.
+        breaker_failures: compactions without progress in a row after which none is tried.
+        breaker_growth_percent: growth, as a share of the effective window, after which one is tried again.
+        result_chars: characters of tool results in one message; more is replaced by previews.
+        preview_chars: characters of such a preview.
+        snip: drop old rounds without a summary.
+        microcompact: how old tool results are cleared.
+        keep_results: newest results that are never cleared.
+        microcompact_percent: share of the effective window that clearing must free to be done.
+        collapse: summarise spans of old rounds in the background.
+        stage_percent: share of the compaction threshold from which spans are summarised.
+        commit_percent: share from which the summaries take the place of their spans.
+        attachment_tokens: room for files that are shown again behind a compaction.
+        api_compaction: models that can compact by the API do.
+    """
 
     context_window: int | None = None
     effective_window: int | None = None
@@ -97,6 +121,7 @@ class LoopConfig:
         max_model_calls: calls between two rounds that tools completed.
         max_attempts: attempts per model and pass.
         backoff_ms: first wait; doubles up to ``backoff_cap_ms``.
+        backoff_cap_ms: longest wait of its own choice.
         retry_after_ceiling_ms: longer waits asked by the server end the run or fall back.
         overload_fallback_after: overloads in a row after which a fallback is due.
         fallback_on_refusal: try the next model once after a refusal.
@@ -112,7 +137,7 @@ class LoopConfig:
         tool_summaries: rounds of tools are summed up by a small model.
         early_start: which tools start while the model streams.
         tool_concurrency: tools at once.
-        cancel_siblings_on: ``failed``, or ``error`` for the behaviour of the seeds.
+        cancel_siblings_on: what cancels a batch: a tool that ``failed``, or one that reports an ``error`` too.
         loop_rounds: equal rounds in a row that bring a warning; two more end the run.
         effort: effort level or None.
         thinking: thinking kind to ask for, or None for the model's default.

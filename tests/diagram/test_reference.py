@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import evolve
+from attrs import evolve, fields
 
+from fsm_agent.core.config import ContextConfig, LoopConfig
 from fsm_agent.core.phases import CAUSES, TERMINAL_SET, Phase
 from fsm_agent.core.rows import TABLE
 from fsm_agent.core.table import Ignore
 from fsm_agent.diagram.reference import table_page, terminals_page
+from fsm_agent.diagram.settings_page import settings_page
 from fsm_agent.session.endings import ENDINGS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -23,6 +25,14 @@ def test_committed_table_is_up_to_date() -> None:
 def test_committed_endings_are_up_to_date() -> None:
     """``docs/reference/terminals.md`` equals what the table of endings makes."""
     assert (REFERENCE / "terminals.md").read_text(encoding="utf-8") == terminals_page(ENDINGS)
+
+
+def test_committed_settings_are_up_to_date() -> None:
+    """``docs/reference/settings.md`` equals what the declaration makes, and every setting is told of once."""
+    page = settings_page()
+    assert (REFERENCE / "settings.md").read_text(encoding="utf-8") == page
+    for one in (*fields(LoopConfig), *fields(ContextConfig)):
+        assert page.count(f"| `{one.name}` |") == 1
 
 
 def test_every_row_and_every_blank_is_there() -> None:
