@@ -13,6 +13,7 @@ from ..core.effects import RunStopHooks
 from ..core.events import StopHooksFinished
 from ..core.messages import Message
 from ..core.phases import Cause
+from ..runtime.tools.validate import offline_validator, schema_problem
 
 DEFAULT_RETRIES = 5
 """Answers that may be wrong before the run ends."""
@@ -26,18 +27,15 @@ def check_output_schema(text: str) -> None:
     Raises:
         ConfigError: if it is none.
     """
-    from jsonschema import Draft202012Validator, SchemaError
-
     try:
         schema = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"output_schema is no JSON: {error}") from None
     if not isinstance(schema, Mapping):
         raise ConfigError("output_schema must be a JSON object")
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ConfigError(f"output_schema is no JSON schema: {error.message}") from None
+    wrong = schema_problem(schema)
+    if wrong:
+        raise ConfigError(f"output_schema is no JSON schema: {wrong}")
 
 
 def parse_answer(text: str) -> Any:
@@ -47,7 +45,14 @@ def parse_answer(text: str) -> Any:
         ValueError: if it is none.
     """
     fenced = _FENCE.match(text)
-    return json.loads(fenced[1] if fenced is not None else text, parse_constant=_no_constant)
+    return json.loads(fenced[1] if fenced is not None else text, parse_constant=_no_constant, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return value
 
 
 def _no_constant(word: str) -> Any:
@@ -75,9 +80,7 @@ class StructuredOutput:
 
     def __init__(self, schema: str, *, retries: int = DEFAULT_RETRIES) -> None:
         check_output_schema(schema)
-        from jsonschema import Draft202012Validator
-
-        self._validator = Draft202012Validator(json.loads(schema))
+        self._validator = offline_validator(json.loads(schema))
         self._retries = retries
         self._wrong: dict[str, int] = {}
 
@@ -111,6 +114,8 @@ class StructuredOutput:
             found = sorted(self._validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
         except RecursionError:
             return "The answer is nested too deeply."
+        except Exception as error:  # a number beyond what can be compared, say
+            return f"The answer cannot be checked ({str(error)[:200]})."
         if not found:
             return ""
         lines = [f"{error.json_path}: {error.message[:300]}" for error in found[:_SHOWN]]

@@ -77,7 +77,19 @@ def test_own_stop_hooks_see_only_answers_that_fit(tmp_path: Path) -> None:
     assert seen == [GOOD, '{"name": "Ada", "age": 37}']
 
 
-@pytest.mark.parametrize("schema", ["{", "[]", '{"type": "thing"}', '{"required": "name"}'])
+UNUSABLE = (
+    "{",
+    "[]",
+    '{"type": "thing"}',
+    '{"required": "name"}',
+    '{"$ref": "http://127.0.0.1:9/x"}',
+    '{"properties": {"a": {"$ref": "#/nowhere"}}}',
+    '{"$ref": "#"}',
+    '{"const": NaN}',
+)
+
+
+@pytest.mark.parametrize("schema", UNUSABLE)
 def test_a_schema_that_is_none_is_refused(tmp_path: Path, schema: str) -> None:
     """A schema that cannot be used is a configuration error, before anything is sent."""
     with pytest.raises(ConfigError, match="output_schema"):
@@ -91,6 +103,7 @@ def test_a_schema_that_is_none_is_refused(tmp_path: Path, schema: str) -> None:
         (f"```json\n{GOOD}\n```", True),
         (f"Here it is: {GOOD}", False),
         ('{"name": "Ada", "age": NaN}', False),
+        ('{"name": "Ada", "age": 1e999}', False),
         ("", False),
         ("[" * 100_000, False),
         ('{"name": "Ada"}', False),

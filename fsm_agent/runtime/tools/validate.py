@@ -18,28 +18,88 @@ def _validator(schema_json: str) -> Any:
     # Imported here: the library is slow to load, and a program that only looks at tools does not need it.
     import json
 
+    return offline_validator(json.loads(schema_json))
+
+
+def offline_validator(schema: Any) -> Any:
+    """Make a validator that fetches nothing from the network, whatever the schema refers to."""
     import jsonschema
     import referencing
 
-    # An explicit registry: a schema must never make the validator fetch something from the network.
-    return jsonschema.Draft202012Validator(json.loads(schema_json), registry=referencing.Registry())
+    return jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
 
 
 def check_schema(schema: JsonObject) -> str:
     """Say what is wrong with a tool's own schema; an empty text if nothing is."""
-    import jsonschema
-
     if schema.get("type") != "object":
         return "its type must be 'object'"
+    return schema_problem(schema)
+
+
+def schema_problem(schema: Any) -> str:
+    """Say why a JSON schema cannot be used, an empty text if it can; never raises.
+
+    References must lead somewhere inside the schema: one that leads nowhere would be found only by the value that gets there.
+    """
+    import jsonschema
+
     try:
+        dumps(schema)
         jsonschema.Draft202012Validator.check_schema(schema)
+        wrong = _dead_reference(schema)
+        if not wrong:
+            trials: tuple[Any, ...] = ({}, None)
+            for value in trials:
+                next(offline_validator(schema).iter_errors(value), None)
     except jsonschema.SchemaError as problem:
         return problem.message[:200]
+    except RecursionError:
+        return "it is nested too deeply, or refers to itself without an end"
+    except Exception as problem:
+        return f"it cannot be used: {problem}"[:200]
+    return wrong
+
+
+def _dead_reference(schema: Any) -> str:
+    """Name a reference that leads nowhere; parts with an ``$id`` have names of their own, and are not looked at."""
+    import referencing
+    import referencing.exceptions
+    from referencing.jsonschema import DRAFT202012
+
+    resolver = referencing.Registry().resolver_with_root(DRAFT202012.create_resource(schema))
+    open_parts: list[Any] = [schema]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, list):
+            open_parts += part
+        if not isinstance(part, Mapping) or (part is not schema and "$id" in part):
+            continue
+        for word in ("$ref", "$dynamicRef"):
+            target = part.get(word)
+            if isinstance(target, str):
+                try:
+                    resolver.lookup(target)
+                except referencing.exceptions.Unresolvable:
+                    return f"{word} {target[:120]!r} leads nowhere"
+        open_parts += [inner for name, inner in part.items() if name not in _DATA]
     return ""
 
 
+_DATA = frozenset({"enum", "const", "default", "examples"})
+"""Keywords whose values are data and no schemas."""
+
+
 def problems(schema: JsonObject, value: Any) -> tuple[str, ...]:
-    """Give what is wrong with ``value``, field by field, at most a few; empty if it fits."""
+    """Give what is wrong with ``value``, field by field, at most a few; empty if it fits; never raises."""
+    try:
+        return _problems(schema, value)
+    except RecursionError:
+        return ("it is nested too deeply to be checked",)
+    except Exception as problem:
+        return (f"it cannot be checked against the schema: {problem}"[:200],)
+
+
+def _problems(schema: JsonObject, value: Any) -> tuple[str, ...]:
     found = []
     for error in _validator(dumps(schema)).iter_errors(value):
         where = ".".join(str(part) for part in error.absolute_path)
