@@ -64,6 +64,7 @@ class Settings:
         mode: permission mode, None if none says.
         add_dirs: further folders.
         hooks: hooks of all files, the weakest file first.
+        hooks_off: no hook of any file runs; None if no file says.
         model: None if none says.
         fallback_models: of the strongest file that names some.
         env: variables for child processes.
@@ -76,6 +77,7 @@ class Settings:
     mode: Mode | None = None
     add_dirs: tuple[str, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    hooks_off: bool | None = None
     model: str | None = None
     fallback_models: tuple[str, ...] = ()
     env: Mapping[str, str] = field(factory=dict)
@@ -147,7 +149,7 @@ def load_settings(
         merged = join(merged, evolve(read, files=(path,)))
     if flag is not None:
         merged = join(merged, read_flag(flag, root))
-    return merged
+    return evolve(merged, hooks=()) if merged.hooks_off else merged
 
 
 def read_flag(given: str, cwd: Path) -> Settings:
@@ -178,6 +180,8 @@ def restricting(settings: Settings, where: str, mode: Mode | None = None) -> Set
         withheld.append(f"allow rules in {where}")
     if settings.hooks:
         withheld.append(f"hooks in {where}")
+    if settings.hooks_off:
+        withheld.append(f"the end of all hooks in {where}")
     if settings.add_dirs:
         withheld.append(f"additional directories in {where}")
     if settings.env:
@@ -205,6 +209,7 @@ def join(weak: Settings, strong: Settings) -> Settings:
         mode=strong.mode if strong.mode is not None else weak.mode,
         add_dirs=weak.add_dirs + strong.add_dirs,
         hooks=weak.hooks + strong.hooks,
+        hooks_off=strong.hooks_off if strong.hooks_off is not None else weak.hooks_off,
         model=strong.model or weak.model,
         fallback_models=strong.fallback_models or weak.fallback_models,
         env={**weak.env, **strong.env},
@@ -284,7 +289,8 @@ def _read(value: Mapping[str, Any], where: str, base: str, *, quiet: bool) -> Se
         rules=rules,
         mode=_mode(word, where, warnings) if word is not None else None,
         add_dirs=tuple(_folder(item, base) for item in _words(permissions, "additionalDirectories", where, "permissions.")),
-        hooks=() if value.get("disableAllHooks") is True else hooks.hooks,
+        hooks=hooks.hooks,
+        hooks_off=_flag(value, "disableAllHooks", where),
         model=_word(value, "model", where),
         fallback_models=_fallbacks(value, where),
         env=_env(value, where),
@@ -327,6 +333,13 @@ def _words(owner: Mapping[str, Any], key: str, where: str, prefix: str = "") -> 
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SettingsError(f"{where}: '{prefix}{key}' must be a list of texts")
     return tuple(value)
+
+
+def _flag(owner: Mapping[str, Any], key: str, where: str) -> bool | None:
+    value = owner.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise SettingsError(f"{where}: '{key}' must be true or false")
+    return value
 
 
 def _word(owner: Mapping[str, Any], key: str, where: str, prefix: str = "") -> str | None:

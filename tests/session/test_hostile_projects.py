@@ -134,3 +134,18 @@ def test_agents_of_an_untrusted_folder_choose_no_model(tmp_path: Path) -> None:
     assert (untrusted.found.agents["general"].model, untrusted.found.agents["general"].effort) == ("", None)
     assert any("its model and effort were left out" in text for text in untrusted.warnings)
     assert (trusted.found.agents["general"].model, trusted.found.agents["general"].effort) == ("opus", "max")
+
+
+def test_hooks_are_switched_off_as_a_whole_and_by_nobody_untrusted(tmp_path: Path) -> None:
+    """``disableAllHooks`` ends the hooks of every file; a stronger file may say otherwise, an untrusted one may not say it."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    write(home / ".claude/settings.json", {"hooks": HOOKS})
+    write(project / ".claude/settings.json", {"disableAllHooks": True})
+    assert load_settings(project, home=home, trusted=True).hooks == ()
+    untrusted = load_settings(project, home=home)
+    assert len(untrusted.hooks) == 1
+    assert any("the end of all hooks" in text for text in untrusted.withheld)
+    assert len(load_settings(project, home=home, trusted=True, flag='{"disableAllHooks": false}').hooks) == 1
+    assert load_settings(project, home=home, flag='{"disableAllHooks": true}').hooks == ()
+    with pytest.raises(SettingsError, match="disableAllHooks"):
+        load_settings(project, home=home, flag='{"disableAllHooks": "yes"}')
