@@ -127,18 +127,22 @@ class ModelCaller:
         if isinstance(body, ModelFailure):
             yield StreamFailed(id=effect.id, failure=body)
             return
+        failed = False
         try:
             fold.request_id = body.request_id
             decoder = SseDecoder()
-            failed = False
             while not fold.done:
                 for item in await self._next(body, decoder, fold):
                     failed = isinstance(item, StreamFailed)
                     yield item
-            if not failed:  # what is left of a broken stream is not worth a wait, and reading it would count as a success
-                await body.drain()
         finally:
-            await body.close()
+            # Whoever has the last item may leave with it, so this is no part of the loop. What is left of a broken stream
+            # is not worth a wait, and reading it would count as a success.
+            try:
+                if fold.done and not failed:
+                    await body.drain()
+            finally:
+                await body.close()
 
     async def _next(self, body: _Body, decoder: SseDecoder, fold: StreamFold) -> list[ModelItem]:
         """Read once and fold what came."""

@@ -40,7 +40,7 @@ BOUND = evolve(
     api_compaction=True,
     context_edits=True,
 )
-CHAPTERS = 165
+CHAPTERS = 122
 PLANNING = 14
 """Turns before the reading begins."""
 NOTES = (25, 45)
@@ -144,6 +144,7 @@ def work(folder: Path, info: ModelInfo, layers: ContextConfig) -> Work:
             permission_mode="acceptEdits",
             allow=["Bash(cat:*)", "Bash(head:*)"],
             max_output_tokens=1_000,
+            log_sync="never",
         )
         async with agent.run(REQUEST, log=done.log, on_step=note) as run:
             async for _ in run:

@@ -386,8 +386,21 @@ class OneReply(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_connection_is_kept_for_the_next_call() -> None:
-    """Calls in a row use one connection: a body is read to its end behind the last event."""
+async def leave_with_the_last_item(model: ModelCaller) -> list[ModelItem]:
+    """Perform one attempt as the interpreter does: whoever has the last item asks for no more."""
+    items: list[ModelItem] = []
+    async with aclosing(model.stream(CallModel(id="c", request=request()))) as stream:
+        async for item in stream:
+            items.append(item)
+            if isinstance(item, StreamCompleted | StreamFailed):
+                break
+    return items
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("ask", [ask, leave_with_the_last_item])
+def test_a_connection_is_kept_for_the_next_call(ask: Callable[[ModelCaller], Any], backend: str) -> None:
+    """Calls in a row use one connection: a body is read to its end behind the last event, whether or not one asks on."""
 
     async def main() -> None:
         url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -400,7 +413,7 @@ def test_a_connection_is_kept_for_the_next_call() -> None:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            anyio.run(main)
+            anyio.run(main, backend=backend)
         finally:
             server.shutdown()
             thread.join()
