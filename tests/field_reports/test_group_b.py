@@ -1,4 +1,5 @@
 """Field reports B: pairing of calls and results."""
+# ruff: noqa: E501 - a reply of a story stands on one line
 
 from __future__ import annotations
 

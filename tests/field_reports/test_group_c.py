@@ -1,4 +1,5 @@
 """Field reports C: truncation, stop reasons, empty answers."""
+# ruff: noqa: E501 - a reply of a story stands on one line
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Field reports D: thinking blocks."""
+# ruff: noqa: E501 - a reply of a story stands on one line
 
 from __future__ import annotations
 

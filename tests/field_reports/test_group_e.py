@@ -1,4 +1,5 @@
 """Field reports E: streaming faults, retries, fallback."""
+# ruff: noqa: E501 - a reply of a story stands on one line
 
 from __future__ import annotations
 

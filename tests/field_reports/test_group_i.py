@@ -1,4 +1,5 @@
 """Field reports I: stop hooks and other loops."""
+# ruff: noqa: E501 - a reply of a story stands on one line
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def test_100_a_hook_that_always_blocks(texts: str) -> None:
 
 def test_100_the_cap_of_a_run() -> None:
     """With a tool run in between blocks are not in a row, and the cap of the run ends it."""
-    rounds = ", ".join("{blocks: [{tool: look, input: {n: %d}}]}, Done." % number for number in range(30))
+    rounds = ", ".join(f"{{blocks: [{{tool: look, input: {{n: {number}}}}}]}}, Done." for number in range(30))
     hooks = ", ".join("{block: not yet}" for _ in range(30))
     run = holds(story(f"{BLOCKS}replies: [{rounds}]\nstop_hooks: [{hooks}]\n", CAP))
     assert run.taken.count("stop_hook_blocking") == 24
