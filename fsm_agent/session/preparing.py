@@ -14,9 +14,10 @@ from ..core.events import Outcome
 from ..runtime.hooks.config import HookEvent
 from ..runtime.permissions.rules import NO_RULES, Behavior, RuleError, RuleSet, parse_rules
 from ..runtime.prompt import Prompt, prompt_blocks
-from ..runtime.tools.base import ToolContext
+from ..runtime.tools.base import ToolContext, ToolError
 from ..runtime.tools.bash import Bash
 from ..runtime.tools.body import run_body
+from ..runtime.tools.paths import PathProblem
 from ..runtime.tools.pipeline import ToolBox
 from .lifecycle import fire
 from .markdown_commands import CommandError, Commands, MarkdownCommand, expand
@@ -164,12 +165,15 @@ def _insertions(command: MarkdownCommand, grants: RuleSet, toolbox: ToolBox | No
 
     async def insert(line: str) -> str:
         tool = Bash()
-        call = tool.prepare({"command": line}, policy.workspace)
+        try:
+            call = tool.prepare({"command": line}, policy.workspace)
+        except (PathProblem, ToolError) as problem:
+            raise CommandError(f"/{command.name} may not run `{line}`: {problem} ({command.path})") from None
         decision = policy.judge(tool.name, call, read_only=tool.is_read_only(call.input))
         if decision.behavior is not Behavior.ALLOW:
             raise CommandError(
                 f"/{command.name} may not run `{line}`: {decision.reason} [{decision.rule}]; "
-                f"a rule such as Bash({line.split()[0]}:*) in its allowed-tools allows it ({command.path})"
+                f"a rule such as Bash({(line.split() or ['ls'])[0]}:*) in its allowed-tools allows it ({command.path})"
             )
         output = await run_body(tool, call.input, ToolContext(workspace=policy.workspace, files=toolbox.files, env=env))
         text = output.content if isinstance(output.content, str) else ""

@@ -154,6 +154,19 @@ async def test_an_argument_where_nothing_can_be_quoted_is_refused(tmp_path: Path
         await expand(made, "a", variables={}, insert=insert)
 
 
+@pytest.mark.parametrize("body", ["x !` ` y", "x !`#` y", "!`echo $0`", "!`cat <<E`", "!`((`"])
+async def test_an_insertion_that_is_no_command_is_refused_in_words(tmp_path: Path, body: str) -> None:
+    """A blank line, a comment, a NUL or a line that no shell could read starts no run and raises nothing."""
+    command(tmp_path, "odd", body)
+    with LoopbackServer([]) as server:
+        session = session_at(server, tmp_path)
+        submission = session.submit("/odd a\0b")
+        await read(submission)
+        assert submission.value is not None
+        assert "/odd" in submission.value["errors"][0]
+        assert server.requests == []
+
+
 async def test_a_command_wins_over_a_folder_of_the_same_name(tmp_path: Path) -> None:
     """``/tmp`` is a folder on every machine; where it is also a command, the command runs."""
     command(tmp_path, "tmp", "Tidy up $ARGUMENTS.")
