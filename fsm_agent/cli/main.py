@@ -158,9 +158,19 @@ def _invoke(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+_EXTRA = {
+    "demo": "; a scenario is named by --scenario",
+    "run": "; a prompt of several words needs quotes",
+    "resume": "; a prompt of several words needs quotes",
+}
+"""What was probably meant by an argument too many."""
+
+
 def _usage_line(error: click.UsageError) -> str:
     path = NAME if error.ctx is None else error.ctx.command_path
     message = " ".join(error.format_message().split()).rstrip(".")
+    if "unexpected extra argument" in message:
+        message += _EXTRA.get(path.rpartition(" ")[2], "")
     return f"{message} (see: {path} --help)"
 
 

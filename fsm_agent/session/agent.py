@@ -86,6 +86,8 @@ def _names(owner: Any) -> list[str]:
 
 
 def _unknown(name: str, known: list[str], prefix: str) -> ConfigError:
+    if not prefix and name in _names(ContextConfig):
+        return ConfigError(f"{name} is a setting of the context: context={{{name!r}: ...}}")
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {prefix}{near[0]}?" if near else ""
     return ConfigError(f"{prefix}{name} is no setting{hint}")

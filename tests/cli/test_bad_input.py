@@ -18,7 +18,8 @@ NOWHERE = "http://127.0.0.1:9"
     [
         (("--frobnicate",), "No such option '--frobnicate'"),
         (("rum",), "there is no command 'rum'; did you mean 'run'?"),
-        (("demo", "extra"), "unexpected extra argument"),
+        (("demo", "extra"), "unexpected extra argument (extra); a scenario is named by --scenario"),
+        (("run", "Fix", "it"), "a prompt of several words needs quotes"),
         (("demo", "--output-format", "xml"), "'xml' is not one of"),
         (("demo", "--include-partial-messages"), "needs --output-format stream-json"),
         (("run", "Hi."), "there is no API key: set ANTHROPIC_API_KEY"),

@@ -226,5 +226,7 @@ def test_what_is_wrong_with_the_parts_is_told(tmp_path: Path) -> None:
             Agent(MODEL, **{"cwd": tmp_path, **wrong})
     with pytest.raises(ConfigError, match="did you mean base_url"):
         Agent(MODEL, cwd=tmp_path, base_ur="x")
+    with pytest.raises(ConfigError, match="is a setting of the context"):
+        Agent(MODEL, cwd=tmp_path, keep_rounds=1)
     assert {field.name for field in fields(Parts)} & {field.name for field in fields(LoopConfig)} == {"tools"}
     assert Agent(MODEL, cwd=tmp_path).config.info(MODEL).known

@@ -99,10 +99,12 @@ class ToolBox:
             around: entered around each call; what it gives takes the result (traces).
 
         Raises:
-            ToolBoxError: for two tools of one name or a schema that is none.
+            ToolBoxError: for what is no tool, two tools of one name, or a schema that is none.
         """
         self._tools: dict[str, Tool] = {}
         for tool in tools:
+            if not isinstance(tool, Tool):
+                raise ToolBoxError(f"{getattr(tool, '__name__', tool)!r} is no tool; a function is made one by @tool")
             wrong = check_schema(tool.input_schema)
             if not tool.name or wrong:
                 raise ToolBoxError(f"tool {tool.name or type(tool).__name__!r}: {wrong or 'it has no name'}")

@@ -277,11 +277,14 @@ def test_traits_never_raise(tmp_path: Path) -> None:
 
 
 def test_tools_that_cannot_be_offered_are_errors(tmp_path: Path) -> None:
-    """Two tools of one name, or a schema that is none, are refused when the box is made."""
+    """What is no tool, two tools of one name, or a schema that is none, are refused when the box is made."""
     broken = Strange()
     broken.input_schema = {"type": "object", "properties": {"a": {"type": "nonsense"}}}
     with pytest.raises(ToolBoxError, match="nonsense"):
         bench(tmp_path, [broken])
+    plain: Any = text_of
+    with pytest.raises(ToolBoxError, match="'text_of' is no tool; a function is made one by @tool"):
+        bench(tmp_path, [plain])
     with pytest.raises(ToolBoxError, match="two tools"):
         bench(tmp_path, [Strange(), Strange()])
 
