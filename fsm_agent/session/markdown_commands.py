@@ -220,6 +220,7 @@ async def expand(
     *,
     variables: Mapping[str, str],
     insert: Callable[[str], Awaitable[str]] | None = None,
+    written: list[str] | None = None,
 ) -> str:
     """Turn a command into what is said to the model.
 
@@ -231,6 +232,7 @@ async def expand(
         arguments: what was typed behind it.
         variables: values of ``${...}``.
         insert: runs one shell command and gives its output; None where that is not allowed.
+        written: takes the parts that somebody wrote or typed: all but the output of insertions.
 
     Raises:
         CommandError: if an insertion may not be run, or failed.
@@ -245,9 +247,11 @@ async def expand(
         return found[0] if value is None else value
 
     pieces: list[str] = []
+    own = written if written is not None else []
     end = 0
     for found in _INSERTION.finditer(command.body):
-        pieces.append(_PLACE.sub(plain, command.body[end : found.start()]))
+        own.append(_PLACE.sub(plain, command.body[end : found.start()]))
+        pieces.append(own[-1])
         line = _PLACE.sub(lambda place: _for_shell(command, place, values.of(place), plain), found[1])
         if insert is None:
             raise CommandError(
@@ -255,8 +259,10 @@ async def expand(
             )
         pieces.append(await insert(line))
         end = found.end()
-    pieces.append(_PLACE.sub(plain, command.body[end:]))
+    own.append(_PLACE.sub(plain, command.body[end:]))
+    pieces.append(own[-1])
     text = "".join(pieces).strip()
     if arguments and not used:
+        own.append(arguments)
         text += f"\n\nARGUMENTS: {arguments}"
     return text

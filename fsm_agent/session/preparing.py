@@ -63,6 +63,7 @@ class Plan:
         grants: allow rules for this run.
         model: the model for this run, empty for the session's.
         warnings: for the user.
+        written: the text whose mentions count, None for that of the blocks: the output of a program mentions nothing.
         local: (name, arguments) of a command that needs no model; then there is no run.
         refused: why there is no run; empty if there is one.
     """
@@ -73,6 +74,7 @@ class Plan:
     grants: RuleSet = NO_RULES
     model: str = ""
     warnings: tuple[str, ...] = ()
+    written: str | None = None
     local: tuple[str, str] | None = None
     refused: str = ""
 
@@ -127,13 +129,16 @@ async def _command(typed: UserInput, around: Surroundings) -> Plan:
     }
     try:
         grants = _grants(command)
-        text = await expand(command, typed.arguments, variables=variables, insert=_insertions(command, grants, around.tools))
+        written: list[str] = []
+        insert = _insertions(command, grants, around.tools)
+        text = await expand(command, typed.arguments, variables=variables, insert=insert, written=written)
         return Plan(
             blocks=prompt_blocks(text),
             token_budget=typed.token_budget,
             grants=grants,
             model=command.model if command.trusted else "",
             warnings=_withheld(command),
+            written="\n".join(written),
         )
     except (CommandError, RuleError) as error:
         return Plan(refused=str(error))
@@ -187,7 +192,8 @@ def _insertions(command: MarkdownCommand, grants: RuleSet, toolbox: ToolBox | No
 async def _attached(plan: Plan, around: Surroundings) -> Plan:
     if around.tools is None:
         return plan
-    found = await attach("\n".join(map(block_text, plan.blocks)), around.tools)
+    text = plan.written if plan.written is not None else "\n".join(map(block_text, plan.blocks))
+    found = await attach(text, around.tools)
     return evolve(plan, attachments=(*plan.attachments, *found.blocks), warnings=(*plan.warnings, *found.problems))
 
 

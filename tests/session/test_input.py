@@ -167,6 +167,22 @@ async def test_an_insertion_that_is_no_command_is_refused_in_words(tmp_path: Pat
         assert server.requests == []
 
 
+async def test_the_output_of_an_insertion_mentions_no_file(tmp_path: Path) -> None:
+    """A program's words may be anybody's: only what the command's file and the user say attaches a file."""
+    for name in ("body", "typed", "left", "output"):
+        (tmp_path / f"{name}.txt").write_text(f"{name} is read")
+    command(tmp_path, "see", "---\nallowed-tools: Bash(echo:*)\n---\n@body.txt !`echo @output.txt` $0")
+    with LoopbackServer([says("1"), says("2")]) as server:
+        session = session_at(server, tmp_path)
+        await read(session.submit("/see @typed.txt"))
+        assert [f"{name} is read" in texts(server) for name in ("body", "typed", "output")] == [True, True, False]
+        assert "@output.txt" in texts(server)
+        command(tmp_path, "bare", "Look.")
+        session.commands = find_commands(tmp_path, None, trusted=True)
+        await read(session.submit("/bare @left.txt"))
+        assert "left is read" in texts(server)
+
+
 async def test_a_command_wins_over_a_folder_of_the_same_name(tmp_path: Path) -> None:
     """``/tmp`` is a folder on every machine; where it is also a command, the command runs."""
     command(tmp_path, "tmp", "Tidy up $ARGUMENTS.")
