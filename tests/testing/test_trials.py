@@ -92,3 +92,14 @@ def test_a_law_of_ones_own() -> None:
     """A further law is judged on each step of the real run."""
     went = trial([calls(use("stock", {"article": "nut"})), "7."], tools=[stock], laws=[no_tool_at_all])
     assert [words for words in went.problems if words.startswith("no_tool_at_all at event")]
+
+
+def test_the_test_of_the_how_to_is_short() -> None:
+    """In the how-to a test of an own tool and an own stop hook with an extra law has at most ten lines."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    fence = page.partition("# the test\n")[2].partition("```")[0]
+    lines = [line for line in fence.splitlines() if line.strip()]
+    assert "edge_law" in fence
+    assert "tools=" in fence
+    assert "hooks=" in fence
+    assert len(lines) <= 10
