@@ -19,7 +19,20 @@ from attrs import evolve, field, frozen
 
 from fsm_agent.core.blocks import text_block
 from fsm_agent.core.config import ContextConfig, LoopConfig
-from fsm_agent.core.events import AbortRequested, EffectLost, Event, RunStarted
+from fsm_agent.core.effects import EffectKind
+from fsm_agent.core.events import (
+    AbortRequested,
+    CollapseFailed,
+    CollapseStaged,
+    CompactRequested,
+    EffectLost,
+    Event,
+    ModelSwitched,
+    PrefetchFinished,
+    RunStarted,
+    ToolUseSummaryReady,
+)
+from fsm_agent.core.failures import ErrorKind, ModelFailure
 from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.models import ModelInfo
 from fsm_agent.core.phases import TERMINAL_SET
@@ -61,7 +74,13 @@ RESUMING = LoopConfig(
 )
 """One model, and everything that runs beside it."""
 HOPS = ("user.interrupt", "user.submit", "user.close")
-SUITE = ("core/test_continues.py", "core/test_replies.py", "core/context/test_compact.py", "core/context/test_layers.py")
+SUITE = (
+    "core/test_loops.py",
+    "core/test_continues.py",
+    "core/test_replies.py",
+    "core/context/test_compact.py",
+    "core/context/test_layers.py",
+)
 
 
 class Broken(Exception):
@@ -214,6 +233,9 @@ def restless(seen: Seen) -> None:
                 state = made.state
                 if state.phase in TERMINAL_SET:
                     break
+                if pick.random() < 0.4:
+                    for aside in _asides(world, state):
+                        _judge(Edge(state, aside, step(state, aside, config), config), number, seen)
                 draw = pick.random()
                 if draw < 0.3 or not state.control.flight:
                     event = world.user(state)
@@ -222,8 +244,37 @@ def restless(seen: Seen) -> None:
                 elif draw < 0.38:
                     event = EffectLost(pick.choice(state.control.flight).id)
                 else:
-                    event = world.answer(state)
+                    event = world.answer(_without_slow(state) if draw < 0.9 else state)
             _finish(edges, config)
+
+
+_SLOW = (EffectKind.COLLAPSE, EffectKind.SUMMARY, EffectKind.MEMORY, EffectKind.SKILLS)
+"""What runs beside the loop, and is answered late."""
+
+
+def _without_slow(state: LoopState) -> LoopState:
+    """Hide what is slow, if anything else is awaited."""
+    awaited = tuple(item for item in state.control.flight if item.kind not in _SLOW)
+    return evolve(state, control=evolve(state.control, flight=awaited)) if awaited else state
+
+
+def _asides(world: Any, state: LoopState) -> list[Event]:
+    """Give what may come from beside the loop in any phase: late answers, the user, a crash. They are judged, not followed."""
+    found: list[Event] = [CompactRequested(), ModelSwitched(model="n"), AbortRequested()]
+    found += [world.user(state) for _ in range(2)]
+    for flight in state.control.flight:
+        found.append(EffectLost(flight.id))
+        match flight.kind:
+            case EffectKind.COLLAPSE:
+                failure = ModelFailure(kind=ErrorKind.SERVER_ERROR)
+                found += [CollapseStaged(flight.id, text_block("a span")), CollapseFailed(flight.id, failure)]
+            case EffectKind.SUMMARY:
+                found.append(ToolUseSummaryReady(flight.id, "read files"))
+            case EffectKind.MEMORY | EffectKind.SKILLS:
+                found.append(PrefetchFinished(flight.id))
+            case _:
+                pass
+    return found
 
 
 def driven(seen: Seen) -> None:
