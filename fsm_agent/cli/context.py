@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .log_param import LOG_PATH
 from .problems import Problem
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="Examples: fsm-agent context run.jsonl; fsm-agent context run.jsonl --at 42; fsm-agent context run.jsonl --list"
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=LOG_PATH)
 @click.option(
     "--at", type=click.IntRange(1), metavar="N", help="The last request at or before record N; by default the last one."
 )

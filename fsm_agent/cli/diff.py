@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from .log_param import LOG_PATH
 from .problems import FAILED, OK
 
 
 @click.command(epilog="Example: fsm-agent diff monday.jsonl tuesday.jsonl")
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("first", type=LOG_PATH)
+@click.argument("second", type=LOG_PATH)
 @click.option("--raw", is_flag=True, help="Do not mask secrets.")
 def command(first: Path, second: Path, raw: bool) -> int:
     """Find the first difference between two logs: in their settings, in what happened, or in what was made of it.

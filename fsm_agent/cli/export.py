@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
+from .log_param import LOG_PATH
 from .problems import Problem
 
 
 @click.command(
     epilog="Examples: fsm-agent export run.jsonl > messages.json; fsm-agent export run.jsonl --format otel --output trace.json"
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=LOG_PATH)
 @click.option(
     "--format",
     "form",

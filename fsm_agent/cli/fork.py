@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from .log_param import LOG_PATH
+
 
 @click.command(epilog="Examples: fsm-agent fork run.jsonl --at 12; fsm-agent fork run.jsonl -o other.jsonl")
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=LOG_PATH)
 @click.option("--at", type=click.IntRange(0), metavar="N", help="The last record that counts.  [default: the last one]")
 @click.option(
     "-o",

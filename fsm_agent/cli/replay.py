@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .log_param import LOG_PATH
 from .problems import LOG, Problem
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     epilog="Examples: fsm-agent replay run.jsonl; fsm-agent replay run.jsonl --until 12; "
     "fsm-agent replay run.jsonl --config max_turns=2"
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=LOG_PATH)
 @click.option("--until", type=click.IntRange(0), metavar="N", help="Stop behind record N; 0 is the state before the first.")
 @click.option(
     "--config",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .log_param import LOG_PATH
 from .problems import Problem
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="Examples: fsm-agent show run.jsonl; fsm-agent show run.jsonl --step 12; fsm-agent show run.jsonl --json | jq .taken"
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=LOG_PATH)
 @click.option("--step", type=click.IntRange(1), metavar="N", help="One step whole: its event and its effects.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a step, events and effects whole.")
 @click.option("--raw", is_flag=True, help="Do not mask secrets.")

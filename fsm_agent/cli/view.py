@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from .log_param import LOG_PATH
 from .problems import LOG, OK, Problem
 
 
 @click.command(epilog="Examples: fsm-agent view run.jsonl --open; fsm-agent view run.jsonl --output run.html")
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=LOG_PATH)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, allow_dash=True),

@@ -183,3 +183,24 @@ def test_log_without_an_end(cli: Cli, log: Path) -> None:
     said = cli("replay", log)
     assert said.code == 0
     assert "no end    the run rests in calling_model" in said.out
+
+
+@pytest.mark.parametrize("command", ["show", "replay", "context", "export"])
+def test_a_session_stands_for_its_newest_log(cli: Cli, log: Path, home: Path, command: str) -> None:
+    """Commands that read a log take the session's id, as ``logs`` shows it first."""
+    session = "0123456789ab"
+    folder = home / "state" / "fsm-agent" / "logs" / session
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / log.name).write_bytes(log.read_bytes())
+    by_path = cli(command, folder / log.name)
+    by_name = cli(command, session)
+    assert by_path.code == by_name.code == 0
+    assert by_name.out.splitlines()[-1] == by_path.out.splitlines()[-1]
+
+
+def test_what_is_no_session_is_a_path(cli: Cli, home: Path) -> None:
+    """A name that is neither is a file that is not there, in one line."""
+    said = cli("show", "nosuchsession")
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "nosuchsession" in said.err
