@@ -49,7 +49,7 @@ def test_24_at_every_event(fault: Fault) -> None:
     at_every_event(story(ENDS), fault)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KILL])
 def test_24_over_http_at_every_event(fault: Fault) -> None:
     """The same over real HTTP."""

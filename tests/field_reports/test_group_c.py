@@ -60,7 +60,7 @@ def test_37_at_every_event(fault: Fault) -> None:
     at_every_event(story(CUT_STORY), fault)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KILL])
 def test_37_over_http_at_every_event(fault: Fault) -> None:
     """The same over real HTTP."""

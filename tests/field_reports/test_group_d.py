@@ -33,7 +33,7 @@ def test_53_interleaved_thinking_at_every_event(fault: Fault) -> None:
     at_every_event(story(INTERLEAVED), fault)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KILL])
 def test_53_over_http_at_every_event(fault: Fault) -> None:
     """The same over real HTTP, where the server knows what it had signed."""

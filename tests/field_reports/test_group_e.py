@@ -34,7 +34,7 @@ def test_59_dead_streams_at_every_event(fault: Fault) -> None:
     at_every_event(story(FLAKY), fault)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KILL])
 def test_59_over_http_at_every_event(fault: Fault) -> None:
     """The same over real HTTP."""

@@ -44,7 +44,7 @@ def test_71_at_every_event(fault: Fault) -> None:
     at_every_event(pictured(), fault)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KILL])
 def test_71_over_http_at_every_event(fault: Fault) -> None:
     """The same over real HTTP."""

@@ -55,7 +55,7 @@ def test_100_at_every_event(fault: Fault) -> None:
     at_every_event(story(BLOCKING), fault)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.KILL])
 def test_100_over_http_at_every_event(fault: Fault) -> None:
     """The same over real HTTP."""

@@ -67,7 +67,7 @@ def test_three_hash_seeds(tmp_path: Path) -> None:
     same(tmp_path, range(1, 3), SOME)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_twenty_hash_seeds(tmp_path: Path) -> None:
     """All scenarios in processes with twenty hash seeds."""
     from fsm_agent.scenario import load

@@ -33,7 +33,7 @@ def test_every_event_of_rich_runs(name: str, fault: Fault) -> None:
     assert problems(found) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("fault", list(Fault))
 @pytest.mark.parametrize("name", [name for name in catalog() if name not in RICH])
 def test_every_event_of_the_catalog(name: str, fault: Fault) -> None:
