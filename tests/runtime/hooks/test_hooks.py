@@ -74,7 +74,7 @@ async def test_a_gate_that_fails_denies(tmp_path: Path, text: str, words: str) -
     timeout = 0.3 if "timed out" in words else 10.0
     own = hooks(tmp_path, command(PRE, text, timeout=timeout))
     finished = await bench(tmp_path, hooks=own).call("Bash", command="touch ran")
-    assert finished.outcome is Outcome.FAILED
+    assert finished.outcome is Outcome.ERROR
     assert words in text_of(finished)
     assert not (tmp_path / "ran").exists()
 
@@ -86,7 +86,7 @@ async def test_a_gate_may_be_told_to_fail_open(tmp_path: Path, text: str) -> Non
     assert (await own.call("Bash", command="touch ran")).outcome is Outcome.OK
     assert len(own.box.warnings) == 1
     both = bench(tmp_path, hooks=hooks(tmp_path, command(PRE, text, fail_open=True), command(PRE, "exit 2")))
-    assert (await both.call("Bash", command="touch ran2")).outcome is Outcome.FAILED
+    assert (await both.call("Bash", command="touch ran2")).outcome is Outcome.ERROR
 
 
 async def test_a_hook_that_leaves_its_pipe_open_holds_nobody_up(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 
 import anyio
@@ -46,7 +45,9 @@ async def main(folder: str, timeout: int, command: str) -> ToolFinished:
 
 
 finished = anyio.run(main, sys.argv[1], int(sys.argv[2]), sys.argv[3])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+# Not ru_maxrss: that keeps what the process that started this one had.
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
 print(
     json.dumps(
         {"outcome": finished.outcome.value, "result": json.loads(finished.result.json), "peak": peak, "progress": progress}
