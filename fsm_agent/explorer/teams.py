@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
@@ -88,10 +89,8 @@ class Team:
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
-            process.join(1)
-            if process.is_alive():
-                process.terminate()
-                process.join()
+            process.terminate()  # it waits for a word that will not come: other workers hold the far end of its pipe too
+            process.join()
 
 
 def gather(team: Team) -> Iterator[tuple[int, Expansion]]:
@@ -101,6 +100,8 @@ def gather(team: Team) -> Iterator[tuple[int, Expansion]]:
 
 def _serve(worker: Worker, pipe: Connection, numbers: list[int]) -> None:
     """Run in a worker: expand the own part of each level, hear what was new, go on."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker.frontier = {number: worker.frontier[number] for number in numbers}
     try:
         while True:

@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
+from ..core.config import LoopConfig
+from ..core.effects import EffectKind
 from ..core.events import EVENT_KINDS, USER_KINDS
-from ..core.phases import TERMINAL_SET
-from .law import ANSWERED, Edge, edge_law
+from ..core.phases import TERMINAL_SET, CompactKind, Phase
+from ..core.state import LoopState
+from .law import ANSWERED, Edge, edge_law, state_law
+
+AWAITED = {
+    Phase.COMPACTING: EffectKind.COMPACT,
+    Phase.CALLING_MODEL: EffectKind.CALL,
+    Phase.BACKING_OFF: EffectKind.TIMER,
+    Phase.REACTIVE_COMPACTING: EffectKind.COMPACT,
+    Phase.RUNNING_TOOLS: EffectKind.TOOL,
+    Phase.GATHERING_ATTACHMENTS: EffectKind.ATTACHMENTS,
+    Phase.RUNNING_STOP_HOOKS: EffectKind.HOOKS,
+}
+"""What each waiting phase waits for (spec 01, section 2)."""
+_BESIDE = (EffectKind.TOOL, EffectKind.COLLAPSE, EffectKind.MEMORY, EffectKind.SKILLS, EffectKind.SUMMARY)
+"""What may be in flight in phases that do not wait for it."""
+
+
+@state_law("I5")
+def each_phase_awaits_its_own(state: LoopState, config: LoopConfig) -> str:
+    """A waiting phase has what it waits for in flight, and nothing that another phase waits for."""
+    phase = state.control.phase
+    awaited = AWAITED.get(phase)
+    if awaited is None:
+        return ""
+    kinds = [item.kind for item in state.control.flight]
+    if awaited not in kinds:
+        return f"{phase} waits for a {awaited} effect, in flight are {kinds}"
+    foreign = [kind for kind in kinds if kind is not awaited and kind not in _BESIDE]
+    if foreign:
+        return f"in flight in {phase}: {foreign}"
+    if awaited is EffectKind.COMPACT:
+        reactive = state.control.context.compacting in (None, CompactKind.REACTIVE)
+        if reactive != (phase is Phase.REACTIVE_COMPACTING):
+            return f"in {phase} the compaction is {state.control.context.compacting}"
+    return ""
 
 
 def number_of(effect_id: str) -> int:

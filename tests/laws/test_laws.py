@@ -295,6 +295,7 @@ STATES: list[tuple[str, Callable[[LoopState], LoopState]]] = [
     ("queue_and_content_agree", lambda state: _queued(state)),
     ("states_cannot_change", lambda state: LoopState(state.control, [state.data])),  # type: ignore[arg-type]
     ("the_view_is_paired", lambda state: _cut(state)),
+    ("each_phase_awaits_its_own", lambda state: LoopState(evolve(state.control, phase=Phase.BACKING_OFF), state.data)),
 ]
 
 
