@@ -260,6 +260,7 @@ class ContextFacts:
         fixed_tokens: system prompt, tools and newest request alone.
         compactable: there is something before the protected tail.
         sendable: normalisation made a valid request.
+        thinking: the request in hand holds thinking of the history.
         staged: collapses staged and not committed.
         tracking: the breaker.
         tried: kinds of compaction that are not tried in this pass any more: they were, or were asked for too late for it.
@@ -274,6 +275,7 @@ class ContextFacts:
     fixed_tokens: int = 0
     compactable: bool = False
     sendable: bool = True
+    thinking: bool = False
     staged: int = 0
     tracking: AutoCompactTracking = AutoCompactTracking()
     tried: tuple[CompactKind, ...] = ()

@@ -170,7 +170,11 @@ def _facts(control: Control, config: LoopConfig) -> Value:
         level(context.tokens, config, model),
         level(context.blocking_tokens, config, model),
         level(context.fixed_tokens, config, model),
-        context.compactable + 2 * context.sendable + 4 * context.compact_off + 8 * context.compacted_in_pass,
+        context.compactable
+        + 2 * context.sendable
+        + 4 * context.compact_off
+        + 8 * context.compacted_in_pass
+        + 16 * context.thinking,
         tuple([_COMPACT[kind] for kind in context.tried]),
         -1 if context.compacting is None else _COMPACT[context.compacting],
         step_of(context.replacing) if context.replacing else -1,

@@ -25,6 +25,7 @@ class Case:
 
 INFO = ModelInfo(name="m")
 OTHER = ModelInfo(name="n")
+THINKER = ModelInfo(name="m", thinking=("adaptive",), thinking_default=True)
 WINDOW = ContextConfig(effective_window=160_000, auto_compact_at=105_000, blocking_limit=135_000, keep_rounds=1)
 """Thresholds far apart: staging at 73,500, committing at 89,250, the breaker reopens 16,000 higher."""
 LEVELS = (20_000, 80_000, 95_000, 110_000, 140_000)
@@ -142,6 +143,19 @@ CI: tuple[Case, ...] = (
         "salvage",
         evolve(QUIET, max_turns=2, max_model_calls=2, early_start=EarlyStart.ANY),
         evolve(CALM, pieces=(), kinds=("write",), stops=("end_turn", "tool_use")),
+    ),
+    Case(
+        "thinking",
+        evolve(QUIET, models=(THINKER, OTHER), max_turns=2, max_model_calls=2),
+        evolve(
+            CALM,
+            blocks=2,
+            pieces=(Piece.THINKING,),
+            stops=("end_turn", "tool_use"),
+            errors=(ErrorKind.OVERLOADED, ErrorKind.THINKING_INVALID),
+            outcomes=("ok",),
+            long_waits=False,
+        ),
     ),
     Case(
         "crowd",

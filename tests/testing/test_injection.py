@@ -36,10 +36,8 @@ def test_every_event_of_rich_runs(name: str, fault: Fault) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("fault", list(Fault))
 @pytest.mark.parametrize("name", [name for name in catalog() if name not in RICH])
-def test_every_event_of_the_catalog(name: str, fault: Fault, request: pytest.FixtureRequest) -> None:
+def test_every_event_of_the_catalog(name: str, fault: Fault) -> None:
     """The same for every packaged scenario."""
-    if name == "thinking-refused" and fault in (Fault.KILL, Fault.CUT, Fault.OVERLOAD):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="thinking is refused where none was sent: asked again alike"))
     assert problems(inject(load(name), fault)) == []
 
 

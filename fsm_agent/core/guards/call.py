@@ -116,9 +116,10 @@ def media_unreadable(control: Control, event: Event, config: LoopConfig) -> bool
 
 
 def thinking_refused(control: Control, event: Event, config: LoopConfig) -> bool:
-    """The API objects to thinking of the history, and it was not yet taken out."""
+    """The API objects to thinking of the history; there is some in the request, and it was not yet taken out."""
     fault = control.call.fault
-    return fault is not None and fault.kind is ErrorKind.THINKING_INVALID and not control.guards.thinking_dropped
+    refused = fault is not None and fault.kind is ErrorKind.THINKING_INVALID
+    return refused and control.context.thinking and not control.guards.thinking_dropped
 
 
 def fallback_due(control: Control, event: Event, config: LoopConfig) -> bool:

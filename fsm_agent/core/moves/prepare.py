@@ -63,6 +63,7 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
         fixed_tokens=prepared.fixed_tokens,
         compactable=prepared.compactable,
         sendable=not failed,
+        thinking=request is not None and context.sent.thinking,
         staged=staged(context),
     )
     reports = data.iteration.reports + prepared.reports if prepared.reports else data.iteration.reports
