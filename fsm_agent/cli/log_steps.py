@@ -17,8 +17,9 @@ from ..core.events import (
     StreamFailed,
     ToolFinished,
 )
+from ..log.behaviour import foreign
 from ..log.codec import EVENTS, SPARSE
-from ..log.digest import effect_text, table_digest
+from ..log.digest import effect_text
 from ..log.format import End, Record
 from ..log.reader import LogFile, read_log
 from ..log.replay import begin_state
@@ -45,8 +46,8 @@ class Steps:
         with log_problems(path):
             self._log: LogFile = read_log(path)
         self._fold = effects
-        if effects and self._log.header.table != table_digest():
-            warn("the log was written under another transition table; effects are named, not shown")
+        if effects and (strange := foreign(self._log.header)):
+            warn(f"the log was written {strange}; effects are named, not shown")
             self._fold = False
         self.end: End | None = None
         self.torn = False

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--repair", is_flag=True, help="First take damaged records out; the log as it was is kept, and gaps are recorded."
 )
-@click.option("--any-table", is_flag=True, help="Also if the log was written under another transition table.")
+@click.option("--any-table", is_flag=True, help="Also if the log was written under another table or reducer.")
 def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, any_table: bool) -> int:
     """Replay a log without tools, network or key, and compare rows and effects record by record.
 
@@ -42,7 +42,7 @@ def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, 
 
     from ..core import step as _loaded  # noqa: F401 - its import is not to count in the rate
     from ..core.config import ConfigError
-    from ..log.errors import TableChanged
+    from ..log.errors import BehaviourChanged
     from ..log.reader import read_log
     from ..log.replay import replay
     from .log_files import log_problems
@@ -64,7 +64,7 @@ def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, 
         with progress(log) as each:
             try:
                 found = replay(log, until, config=config, check_table=not any_table, each=each)
-            except TableChanged as error:
+            except BehaviourChanged as error:
                 raise Problem(f"{str(error).partition('; ')[0]}; to replay it all the same, add --any-table", LOG) from None
         seconds = perf_counter() - begun
     return _report(found, seconds, until)

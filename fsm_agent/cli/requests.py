@@ -69,7 +69,7 @@ def requests_of(path: Path, until: int | None, take: Callable[[Asked], None]) ->
         take: called with each request.
 
     Raises:
-        Problem: if the log is damaged, or was written under another transition table, or does not replay.
+        Problem: if the log is damaged, or was written by another reducer, or does not replay.
     """
     config: list[LoopConfig] = []
 

@@ -71,13 +71,13 @@ def standing_of(path: Path) -> Standing:
     Raises:
         Problem: if it cannot be gone on with.
     """
-    from ..log.errors import ReplayDiverged, TableChanged
+    from ..log.errors import BehaviourChanged, ReplayDiverged
     from ..log.resume import stand
 
     with log_problems(path):
         try:
             return stand(path)
-        except TableChanged as error:
+        except BehaviourChanged as error:
             short = str(error).partition("; ")[0]
             raise Problem(f"{short}; to go on under this one, fork it: fsm-agent fork {path}", LOG) from None
         except ReplayDiverged as error:

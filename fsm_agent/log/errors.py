@@ -43,7 +43,11 @@ class LogDamaged(LogError):
         self.what = what
 
 
-class TableChanged(LogError):
+class BehaviourChanged(LogError):
+    """The log was written by a reducer that may act otherwise than the present one."""
+
+
+class TableChanged(BehaviourChanged):
     """The log was written under another transition table than the one of this package.
 
     Attributes:
@@ -55,6 +59,25 @@ class TableChanged(LogError):
     def __init__(self, path: str | PathLike[str], recorded: str, current: str) -> None:
         super().__init__(
             f"{path}: written under another transition table (log {recorded[:12]}, here {current[:12]}); "
+            "replay it with the table check off to see where the run would go differently"
+        )
+        self.path = path
+        self.recorded = recorded
+        self.current = current
+
+
+class ReducerChanged(BehaviourChanged):
+    """The log was written under the same transition table, but by another version of what its rows do.
+
+    Attributes:
+        path: the file.
+        recorded: version of the reducer in the log.
+        current: version of the one in use.
+    """
+
+    def __init__(self, path: str | PathLike[str], recorded: int, current: int) -> None:
+        super().__init__(
+            f"{path}: written by version {recorded} of the reducer, here is version {current}; "
             "replay it with the table check off to see where the run would go differently"
         )
         self.path = path

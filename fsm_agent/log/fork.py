@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from .digest import table_digest
+from .behaviour import foreign
 from .errors import LogError, ReplayDiverged
 from .files import SyncPolicy
 from .journal import MOST_BEHIND, Journal, parent_link
@@ -25,8 +25,8 @@ def fork(
     """Make a new log that continues another one behind a record; nothing is copied.
 
     From a record before the end of the run, the new log is that run, interrupted there: resume it. From the end it is
-    a conversation that waits for the next prompt. A log of another transition table may be forked as long as it folds
-    back into its run; the new one then goes on under the present table.
+    a conversation that waits for the next prompt. A log of another transition table or reducer may be forked as long as
+    it folds back into its run; the new one then goes on under the present ones.
 
     Args:
         path: the log.
@@ -62,10 +62,9 @@ def fork(
     if at is not None and found.seq != at:
         raise LogError(f"{source}: there is no record {at}; the last one is {found.seq}")
     header = log.header
-    same_table = header.table == table_digest()
-    # Under another table the parent may fold differently one day, so the new log holds its beginning itself.
+    # Under another behaviour the parent may fold differently one day, so the new log holds its beginning itself.
     behind = records_before(header) + found.seq
-    link = parent_link(source, place, (found.seq, found.chain), behind if same_table else MOST_BEHIND + 1)
+    link = parent_link(source, place, (found.seq, found.chain), MOST_BEHIND + 1 if foreign(header) else behind)
     state = next_state(found.state, header.config)
     journal = Journal.create(
         place,

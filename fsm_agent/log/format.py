@@ -24,7 +24,7 @@ from ..core.state import LoopState, Rejection
 
 MAGIC = "fsm_agent log"
 MAJOR = 1
-MINOR = 0
+MINOR = 1
 
 START = b'{"crc":"'
 _BODY = 18
@@ -71,6 +71,7 @@ class Header:
         caller: for a sub-agent, the id of the effect of the run that started it.
         begin: digest of the state before the first record, where that follows from the parent.
         snapshot: the blob that holds that state, so that the parents need not be folded; empty for most logs.
+        reducer: version of the reducer that wrote it; logs of format 1.0 do not say it, and are of version 1.
     """
 
     magic: str
@@ -87,6 +88,7 @@ class Header:
     caller: str = ""
     begin: str = ""
     snapshot: str = ""
+    reducer: int = 1
 
 
 @frozen

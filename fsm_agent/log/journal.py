@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import evolve
 
+from ..core.behaviour import REDUCER
 from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.outputs import Terminal
@@ -143,6 +144,7 @@ class Journal:
             parent=parent,
             caller=caller,
             begin=StateDigests().of(state) if follows else "",
+            reducer=REDUCER,
         )
         place = Path(path).absolute()
         sync = policy is not SyncPolicy.NEVER

@@ -11,9 +11,10 @@ from attrs import frozen
 from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.state import LoopState, Step
+from .behaviour import check_present
 from .difference import Divergence, agrees, difference, end_difference, reads_as
-from .digest import StateDigests, state_digest, table_digest
-from .errors import CodecError, LogDamaged, LogError, ReplayDiverged, TableChanged
+from .digest import StateDigests, state_digest
+from .errors import CodecError, LogDamaged, LogError, ReplayDiverged
 from .format import Gap, Header, Record
 from .reader import LogFile, Tail, read_log
 from .snapshots import unpack
@@ -82,7 +83,7 @@ def replay(
         path: the log.
         until: stop behind this record; 0 gives the initial state. By default the whole log is replayed.
         config: take this configuration in place of the recorded one.
-        check_table: refuse a log that was written under another transition table.
+        check_table: refuse a log that was written under another transition table, or by another version of the reducer.
         reducer: fold this function, by default ``step``.
         each: called with each record that agreed and its step.
 
@@ -90,15 +91,15 @@ def replay(
         The state reached and the first difference, if there is one.
 
     Raises:
-        TableChanged: if the table is another one.
+        TableChanged, ReducerChanged: if the table, or what its rows do, is not what it was.
         LogUnreadable, LogDamaged: if the log cannot be read that far.
         ReplayDiverged: if a log that this one continues does not fold back into its run.
         LogError: if the log has no record ``until``, or its state is not known because of a gap.
         OSError: if the file cannot be read.
     """
     log = read_log(path)
-    if check_table and log.header.table != (current := table_digest()):
-        raise TableChanged(path, log.header.table, current)
+    if check_table:
+        check_present(path, log.header)
     if until is not None and until < 0:
         raise LogError(f"{path}: there is no record {until}; records are counted from 1, 0 is the state before them")
     begin = begin_state(log, reducer)

@@ -91,10 +91,10 @@ def stand(path: str | os.PathLike[str], *, reducer: Reducer | None = None, check
     Args:
         path: the log.
         reducer: fold this function, by default ``step``.
-        check_table: refuse a log that was written under another transition table.
+        check_table: refuse a log that was written under another transition table, or by another version of the reducer.
 
     Raises:
-        TableChanged: if the table is another one; a fork goes on under the present one.
+        TableChanged, ReducerChanged: if the table, or what its rows do, is not what it was; a fork goes on.
         ReplayDiverged: if the log does not fold back into its run.
         LogUnreadable, LogDamaged: if it cannot be read.
         LogError: if its state is not known because of a gap.

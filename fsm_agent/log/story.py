@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from ..core.state import LoopState, Step
+from .behaviour import foreign
 from .difference import agrees
-from .digest import StateDigests, table_digest
+from .digest import StateDigests
 from .errors import LogDamaged, LogError
 from .format import End, Gap, Header, Record
 from .reader import LogFile, read_log
@@ -36,7 +37,7 @@ class Told:
 class Story:
     """Reads a log and folds it as far as possible.
 
-    A log of another transition table is not folded; behind a gap, and behind a record at which the fold takes other rows,
+    A log of another table or reducer is not folded; behind a gap, and behind a record at which the fold takes other rows,
     nothing is folded until the next stored state. A fold that takes the same rows and gives something else goes on. Damage
     ends the story; what stands before it is told. :attr:`problems` says all that after the reading.
 
@@ -65,9 +66,10 @@ class Story:
         self.torn = False
         self.problems: list[str] = []
         self.damage: LogDamaged | None = None
-        self._folds = self.header.table == table_digest()
-        if not self._folds:
-            self.problems.append("The log was written under another transition table; its states and effects are not shown.")
+        strange = foreign(self.header)
+        self._folds = not strange
+        if strange:
+            self.problems.append(f"The log was written {strange}; its states and effects are not shown.")
             return
         try:
             self.begin = begin_state(self._log)

@@ -139,7 +139,7 @@ def test_another_configuration(tmp_path: Path) -> None:
 def test_another_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of another transition table is refused before anything is compared."""
     write(tmp_path / "run.log")
-    monkeypatch.setattr("fsm_agent.log.replay.table_digest", lambda: "u" * 64)
+    monkeypatch.setattr("fsm_agent.log.behaviour.table_digest", lambda: "u" * 64)
     with pytest.raises(TableChanged):
         replay(tmp_path / "run.log")
 

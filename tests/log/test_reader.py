@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fsm_agent.log.errors import LogDamaged, LogError, LogUnreadable
-from fsm_agent.log.format import START, seal
+from fsm_agent.log.format import MINOR, START, seal
 from fsm_agent.log.reader import Tail, read_log
 
 from . import toy
@@ -197,7 +197,7 @@ def test_a_newer_format_is_refused_with_what_to_do(path: Path, whole: bytes) -> 
 
 def test_a_newer_minor_version_is_read(path: Path, whole: bytes) -> None:
     """Fields that a newer minor version added are passed over; in the same version they are an error."""
-    assert read(path, _with_header(whole, minor=1, more="x")).records == 1
+    assert read(path, _with_header(whole, minor=MINOR + 1, more="x")).records == 1
     with pytest.raises(LogDamaged, match="'more'"):
         read(path, _with_header(whole, more="x"))
     with pytest.raises(LogDamaged, match="record 1 has unknown fields: later"):

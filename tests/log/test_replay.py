@@ -94,7 +94,7 @@ def test_damage_behind_until_is_not_met(path: Path) -> None:
 
 def test_another_table_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of another table is refused by one sentence with both digests, unless the check is off."""
-    monkeypatch.setattr("fsm_agent.log.replay.table_digest", lambda: "u" * 64)
+    monkeypatch.setattr("fsm_agent.log.behaviour.table_digest", lambda: "u" * 64)
     with pytest.raises(TableChanged, match=r"log tttttttttttt, here uuuuuuuuuuuu"):
         replay(path, reducer=toy.step)
     assert again(path).divergence is None
