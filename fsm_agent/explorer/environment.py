@@ -7,8 +7,10 @@ its header, which is all that the core looks at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+
+from attrs import frozen
 
 from ..core.blocks import Block, text_block, tool_use
 from ..core.config import LoopConfig
@@ -47,13 +49,21 @@ from ..core.failures import ErrorKind, ModelFailure
 from ..core.messages import Message, MessageKind, message
 from ..core.phases import TERMINAL_SET, AbortReason, Cause, Phase
 from ..core.state import LoopState, initial
+from ..core.step import next_run
 from ..core.usage import ModelUsage
 from .bounds import Bounds, Form, Piece, Start
+
+
+@frozen
+class NextRun:
+    """The session begins its next run; not an event of the loop, but what happens to a state between two."""
+
 
 Offer = tuple[str, Event]
 """The name of an abstract event, and the concrete event."""
 
 RUN = "r"
+"""Id of the first run; that of a later one has its number behind it."""
 OLD_ROUND = 30_000
 """Tokens of one exchange before the run."""
 HUGE = 140_000
@@ -121,6 +131,11 @@ def start(config: LoopConfig, bounds: Bounds) -> LoopState:
     return initial(config, history(bounds))
 
 
+def after_run(state: LoopState, config: LoopConfig) -> LoopState:
+    """Give the state from which the session goes on when a run has ended."""
+    return next_run(state, config)
+
+
 def _usage(output: int = 0, cost: int = 0) -> tuple[ModelUsage, ...]:
     return (ModelUsage("m", 0, output, 0, 0, cost),)
 
@@ -132,16 +147,17 @@ class Environment:
         self.config = config
         self.bounds = bounds
         self.failures = self._failures()
-        self.starts = self._starts()
+        self.starts = tuple(self._starts(run) for run in range(1, bounds.runs + 1))
         self.user = self._user()
-        self.strangers = self._strangers() if bounds.strangers else ()
+        self.strangers = tuple(_strangers(_run_id(run)) if bounds.strangers else () for run in range(1, bounds.runs + 1))
         self.models = tuple(dict.fromkeys((config.model, *config.fallback_models, *(info.name for info in config.models))))
 
-    def offers(self, state: LoopState) -> list[Offer]:
+    def offers(self, state: LoopState, run: int = 1) -> list[Offer]:
         """List all events of a state, answers first.
 
         Args:
             state: where the run stands.
+            run: number of the run in its session.
 
         Returns:
             (name, event) pairs in an order that depends on the abstract value alone.
@@ -149,8 +165,15 @@ class Environment:
         found: list[Offer] = []
         for number, flight in enumerate(state.control.flight):
             self._answers(state, flight, f"{number}.", found)
-        self._users(state, found)
-        found.extend(self.strangers)
+        self._users(state, found, self.starts[run - 1])
+        found.extend(self.strangers[run - 1])
+        return found
+
+    def all(self, state: LoopState, run: int = 1) -> Sequence[tuple[str, Event | NextRun]]:
+        """List all that may happen: the events, and where a run has ended and another may follow, the session's next run."""
+        found = self.offers(state, run)
+        if run < self.bounds.runs and state.control.phase in TERMINAL_SET:
+            return [*found, ("session.next_run", _NEXT_RUN)]
         return found
 
     def fair(self, name: str) -> bool:
@@ -304,12 +327,12 @@ class Environment:
         found.append((at + "schema", StopHooksFinished(identity, (), "no", Cause.STRUCTURED_OUTPUT_EXHAUSTED)))
         found.append((at + "both", StopHooksFinished(identity, ("more",), "no")))
 
-    def _users(self, state: LoopState, found: list[Offer]) -> None:
+    def _users(self, state: LoopState, found: list[Offer], starts: tuple[Offer, ...]) -> None:
         control, bounds = state.control, self.bounds
         if control.phase is Phase.READY:
-            found.extend(self.starts)
+            found.extend(starts)
         else:
-            found.append(self.starts[0])
+            found.append(starts[0])
         if control.phase in TERMINAL_SET or len(control.queue.commands) < bounds.commands:
             found.append(("user.command", _command(control.run.issued, len(control.queue.commands), 1)))
             if bounds.huge_commands:
@@ -326,35 +349,49 @@ class Environment:
             found.append(("user.compact", CompactRequested("briefly")))
         return tuple(found)
 
-    def _starts(self) -> tuple[Offer, ...]:
+    def _starts(self, number: int) -> tuple[Offer, ...]:
         found: list[Offer] = []
+        run = _run_id(number)
+        prompt, huge = (PROMPT, _HUGE_PROMPT) if number == 1 else (_again(PROMPT, number), _again(_HUGE_PROMPT, number))
         for kind in self.bounds.starts:
             match kind:
                 case Start.PLAIN:
-                    event = RunStarted(RUN, (PROMPT,))
+                    event = RunStarted(run, (prompt,))
                 case Start.BUDGET:
-                    event = RunStarted(RUN, (PROMPT,), token_budget=TOKEN_BUDGET)
+                    event = RunStarted(run, (prompt,), token_budget=TOKEN_BUDGET)
                 case Start.ROOM:
-                    event = RunStarted(RUN, (PROMPT,), source="compact")
+                    event = RunStarted(run, (prompt,), source="compact")
                 case Start.AGENT:
-                    event = RunStarted(RUN, (PROMPT,), source="agent:a", depth=1, token_budget=TOKEN_BUDGET)
+                    event = RunStarted(run, (prompt,), source="agent:a", depth=1, token_budget=TOKEN_BUDGET)
                 case Start.SPENT:
-                    event = RunStarted(RUN, (PROMPT,), spent=COST)
+                    event = RunStarted(run, (prompt,), spent=COST)
                 case Start.HUGE:
-                    event = RunStarted(RUN, (_HUGE_PROMPT,))
+                    event = RunStarted(run, (huge,))
                 case Start.EMPTY:
-                    event = RunStarted(RUN, ())
+                    event = RunStarted(run, ())
             found.append((f"user.start.{kind.value}", event))
         return tuple(found)
 
-    def _strangers(self) -> tuple[Offer, ...]:
-        """Answers of effects that are not in flight. Number 1 is always issued early, and never to these kinds."""
-        found: list[Offer] = []
-        for word, run, number in (("stale", RUN, 1), ("never", RUN, 999_999), ("foreign", "other", 1)):
-            for kind, made in _ANSWERS if word == "stale" else _ANSWERS[:2]:
-                event = made(f"{run}/{kind}-{number}")
-                found.append((f"{word}.{type(event).__name__}", event))
-        return tuple(found)
+
+_NEXT_RUN = NextRun()
+
+
+def _run_id(number: int) -> str:
+    return RUN if number == 1 else f"{RUN}{number}"
+
+
+def _again(prompt: Message, run: int) -> Message:
+    return message(f"{prompt.id}-{run}", prompt.role, prompt.kind, prompt.blocks)
+
+
+def _strangers(current: str) -> tuple[Offer, ...]:
+    """Answers of effects that are not in flight. Number 1 is always issued early, and never to these kinds."""
+    found: list[Offer] = []
+    for word, run, number in (("stale", current, 1), ("never", current, 999_999), ("foreign", "other", 1)):
+        for kind, made in _ANSWERS if word == "stale" else _ANSWERS[:2]:
+            event = made(f"{run}/{kind}-{number}")
+            found.append((f"{word}.{type(event).__name__}", event))
+    return tuple(found)
 
 
 def _failure(kind: ErrorKind) -> ModelFailure:

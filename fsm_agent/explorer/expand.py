@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from attrs import field, frozen
 
 from ..core.config import LoopConfig
@@ -13,7 +15,9 @@ from ..laws import Edge, Law, Over
 from ..laws.law import ROWS
 from .abstract import key_of
 from .bounds import Bounds
-from .environment import Environment, start
+from .environment import Environment, NextRun, after_run, start
+from .oracle import Oracle
+from .twins import Result, Twins
 
 SAMPLE = 16
 """One state or edge in so many is judged by costly laws; one value in so many is compared with another state of it."""
@@ -45,6 +49,7 @@ class Expansion:
         faults: broken laws.
         longest: most model calls since the last exempt one.
         checked: comparisons with another state of the same value.
+        valuations: what the oracle saw for the first time.
     """
 
     pairs: int
@@ -55,6 +60,7 @@ class Expansion:
     faults: list[Found] = field(factory=list)
     longest: int = 0
     checked: int = 0
+    valuations: tuple[int, ...] = ()
 
 
 class Worker:
@@ -67,33 +73,45 @@ class Worker:
         laws: tuple[Law, ...],
         begin: LoopState | None = None,
         lookup: Lookup = LOOKUP,
+        oracle: Oracle | None = None,
+        sample: int = SAMPLE,
     ) -> None:
         self.config = config
         self.bounds = bounds
         self.environment = Environment(config, bounds)
         self.lookup = lookup
         self._begin = begin
+        self._oracle = oracle
+        self._sample = sample
         self._over_states = tuple(law for law in laws if law.over is Over.STATE)
         edges = [law for law in laws if law.over is Over.EDGE]
-        self._over_edges = tuple(law for law in edges if not law.costly)
-        self._dear_edges = tuple(law for law in edges if law.costly)
-        self._over_quiet = tuple(law for law in edges if law.quiet)
+        self._over_edges = _checks(law for law in edges if not law.costly)
+        self._dear_edges = _checks(law for law in edges if law.costly)
+        self._over_quiet = _checks(law for law in edges if law.quiet)
         self.frontier: dict[int, LoopState] = {}
         self._next: dict[int, LoopState] = {}
+        self._runs: dict[int, int] = {}
         self._seen: set[bytes] = set()
-        self._candidates: dict[int, list[LoopState | None]] = {}
+        self._candidates: dict[int, list[tuple[LoopState, int] | None]] = {}
         self._keys: dict[bytes, LoopState] = {}
-        self._twins: dict[bytes, LoopState] = {}
-        self._again = 0
+        self._twins = Twins(config, self.environment, lookup, self.key, sample)
+        if oracle is not None:
+            oracle.begin()
 
     def begin(self) -> tuple[bytes, LoopState]:
         """Give the first state and its key."""
         state = self._begin if self._begin is not None else start(self.config, self.bounds)
-        return self.key(state), state
+        return self.key(state, 1), state
 
-    def key(self, state: LoopState) -> bytes:
-        """Give a state's abstract value as bytes."""
-        return key_of(state, self.config, loops=self.bounds.same_inputs)
+    def key(self, state: LoopState, run: int = 1) -> bytes:
+        """Give the abstract value of a state of a run as bytes."""
+        loops, runs = self.bounds.same_inputs, self.bounds.runs
+        key = key_of(state, self.config, loops=loops)
+        if runs == 1:
+            return key
+        if run < runs and state.control.phase in TERMINAL_SET:  # what the session keeps will decide in its next run
+            key += key_of(after_run(state, self.config), self.config, loops=loops)
+        return key + bytes((run,))
 
     def keep(self, number: int, state: LoopState) -> None:
         """Put a state into the frontier in hand."""
@@ -102,9 +120,11 @@ class Worker:
 
     def settle(self, number: int, won: list[int]) -> None:
         """Hear which of a state's new values are its own; they make the next frontier."""
-        for state, winner in zip(self._candidates.pop(number), won, strict=True):
-            if winner >= 0 and state is not None:
-                self._next[winner] = state
+        for held, winner in zip(self._candidates.pop(number), won, strict=True):
+            if winner >= 0 and held is not None:
+                self._next[winner], run = held
+                if run > 1:
+                    self._runs[winner] = run
 
     def turn(self) -> None:
         """Go on to the next level."""
@@ -121,61 +141,75 @@ class Worker:
         Returns:
             What came of it. The concrete successors stay with the worker until :meth:`settle`.
         """
-        state = self.frontier[number]
-        config, lookup = self.config, self.lookup
+        state, run = self.frontier[number], self._runs.get(number, 1)
+        own = self.key(state, run)
         made = Expansion(0, [], {}, {}, {}, longest=state.control.guards.model_calls)
+        before = self._twins.checked
         self._judge_state(state, number, made)
-        twin = self._twins.pop(self.key(state), None) if self._twins else None
         targets: dict[bytes, list[int]] = {}
-        results: list[tuple[str, Step, bytes | None]] = []
-        concrete: list[LoopState | None] = []
-        offers = self.environment.offers(state)
+        results: list[Result] = []
+        concrete: list[tuple[LoopState, int] | None] = []
+        offers = self.environment.all(state, run)
         for ordinal, (name, event) in enumerate(offers):
-            taken = step(state, event, config, lookup)
-            if taken.state is state and not taken.effects:
-                self._judge_quiet(state, event, taken, ordinal, made)
-                if twin is not None:
-                    results.append((name, taken, None))
-                continue
-            self._count(taken, ordinal, made)
-            self._judge_edge(state, event, taken, number, ordinal, made)
+            if isinstance(event, NextRun):
+                taken, now = Step(after_run(state, self.config), (), (), None), run + 1
+            else:
+                taken, now = self._step(state, event, ordinal, made), run
+                if taken.state is state and not taken.effects:
+                    self._judge_quiet(state, event, taken, ordinal, made)
+                    results.append((name, taken.taken, None))
+                    continue
+                self._count(taken, ordinal, made)
+                self._judge_edge(state, event, taken, number, ordinal, made)
             after = taken.state
-            key = self.key(after)
-            if twin is not None:
-                results.append((name, taken, key))
+            key = self.key(after, now)
+            results.append((name, taken.taken, key))
             entry = targets.get(key)
             if entry is None:
                 phase = after.control.phase
                 terminal = 1 if phase in TERMINAL_SET else 2 * (phase is Phase.READY)
                 targets[key] = [ordinal, 1, self.environment.fair(name), terminal]
-                concrete.append(self._candidate(key, after))
+                concrete.append(self._candidate(key, after, now, ordinal, made))
             else:
                 entry[1] += 1
                 entry[2] = entry[2] or self.environment.fair(name)
-        own = self.key(state)
-        leads: list[Lead] = []
-        for key, entry in targets.items():
-            if key != own:
-                leads.append((key, entry[0], entry[1], bool(entry[2]), entry[3]))
-        kept = [item for item, key in zip(concrete, targets, strict=True) if key != own]
-        self._candidates[number] = kept
-        if twin is not None:
-            self._compare(twin, results, made)
+        leads = [(key, entry[0], entry[1], bool(entry[2]), entry[3]) for key, entry in targets.items() if key != own]
+        self._candidates[number] = [item for item, key in zip(concrete, targets, strict=True) if key != own]
+        words, place = self._twins.expanded(own, results, run)
+        if words:
+            made.faults.append(Found("step_respects_abstract", "abstraction", words, place))
         return Expansion(
-            len(offers), leads, made.rows, made.reasons, made.first, made.faults, made.longest, int(twin is not None)
+            len(offers),
+            leads,
+            made.rows,
+            made.reasons,
+            made.first,
+            made.faults,
+            made.longest,
+            self._twins.checked - before,
+            self._oracle.news() if self._oracle is not None else (),
         )
 
-    def _candidate(self, key: bytes, state: LoopState) -> LoopState | None:
-        """Keep a state whose value may be new; remember now and then another state of a value in hand."""
+    def _step(self, state: LoopState, event: Event, ordinal: int, made: Expansion) -> Step:
+        """Take one event; the oracle looks on, if there is one."""
+        oracle = self._oracle
+        if oracle is None:
+            return step(state, event, self.config, self.lookup)
+        taken = step(state, event, self.config, oracle.lookup)
+        words = oracle.judge(state, event, taken, self.config)
+        if words:
+            made.faults.append(Found("the_witnesses_agree", "agreement", words, ordinal))
+        return taken
+
+    def _candidate(self, key: bytes, state: LoopState, run: int, ordinal: int, made: Expansion) -> tuple[LoopState, int] | None:
+        """Keep a state whose value may be new; one whose value is known may be compared."""
         if key not in self._seen:
             self._seen.add(key)
             self._keys[key] = state
-            return state
-        known = self._keys.get(key)
-        if known is not None and key not in self._twins and known.data is not state.data:
-            self._again += 1
-            if self._again % SAMPLE == 0:
-                self._twins[key] = state
+            return state, run
+        words = self._twins.meet(key, state, self._keys.get(key), run)
+        if words:
+            made.faults.append(Found("step_respects_abstract", "abstraction", words, ordinal))
         return None
 
     def _count(self, taken: Step, ordinal: int, made: Expansion) -> None:
@@ -192,7 +226,7 @@ class Worker:
 
     def _judge_state(self, state: LoopState, number: int, made: Expansion) -> None:
         for law in self._over_states:
-            if law.costly and number % SAMPLE:
+            if law.costly and number % self._sample:
                 continue
             words = law.check(state, self.config)
             if words:
@@ -204,48 +238,39 @@ class Worker:
                 made.rows[name] = made.rows.get(name, 0) + 1
                 made.first.setdefault(name, ordinal)
         if self._over_quiet:
-            edge = Edge(state, event, taken, self.config)
-            for law in self._over_quiet:
-                words = law.check(edge)
-                if words:
-                    made.faults.append(Found(law.name, law.group, words, ordinal))
+            self._judge(self._over_quiet, Edge(state, event, taken, self.config), ordinal, made)
 
     def _judge_edge(self, state: LoopState, event: Event, taken: Step, number: int, ordinal: int, made: Expansion) -> None:
         edge = Edge(state, event, taken, self.config)
-        for law in self._over_edges:
-            words = law.check(edge)
+        self._judge(self._over_edges, edge, ordinal, made)
+        if self._dear_edges and (number + ordinal) % self._sample == 0:
+            self._judge(self._dear_edges, edge, ordinal, made)
+
+    def _judge(self, checks: Checks, edge: Edge, ordinal: int, made: Expansion) -> None:
+        for check, law in checks:
+            words = check(edge)
             if words:
                 made.faults.append(Found(law.name, law.group, words, ordinal))
-        if self._dear_edges and (number + ordinal) % SAMPLE == 0:
-            for law in self._dear_edges:
-                words = law.check(edge)
-                if words:
-                    made.faults.append(Found(law.name, law.group, words, ordinal))
 
-    def _compare(self, twin: LoopState, results: list[tuple[str, Step, bytes | None]], made: Expansion) -> None:
-        """Law: ``step`` respects the abstraction."""
-        offers = self.environment.offers(twin)
-        names = [name for name, _, _ in results]
-        if names != [name for name, _ in offers]:
-            different = set(names) ^ {name for name, _ in offers}
-            made.faults.append(Found("step_respects_abstract", "abstraction", f"offers differ: {sorted(different)}", -1))
-            return
-        for ordinal, ((name, event), (_, expected, key)) in enumerate(zip(offers, results, strict=True)):
-            taken = step(twin, event, self.config, self.lookup)
-            quiet = taken.state is twin and not taken.effects
-            got = None if quiet else self.key(taken.state)
-            if taken.taken != expected.taken or got != key:
-                words = f"{name}: {expected.taken} and {taken.taken}"
-                made.faults.append(Found("step_respects_abstract", "abstraction", words, ordinal))
-                return
-
-    def walk(self, ordinals: tuple[int, ...]) -> list[tuple[Event, Step, str]]:
+    def walk(self, ordinals: tuple[int, ...]) -> list[tuple[Event | NextRun, Step, str]]:
         """Take a path again from the first state: (event, step, name of the abstract event) each."""
         _, state = self.begin()
-        found: list[tuple[Event, Step, str]] = []
+        found: list[tuple[Event | NextRun, Step, str]] = []
+        run = 1
         for ordinal in ordinals:
-            name, event = self.environment.offers(state)[ordinal]
-            taken = step(state, event, self.config, self.lookup)
+            name, event = self.environment.all(state, run)[ordinal]
+            if isinstance(event, NextRun):
+                taken, run = Step(after_run(state, self.config), (), (), None), run + 1
+            else:
+                taken = step(state, event, self.config, self.lookup)
             found.append((event, taken, name))
             state = taken.state
         return found
+
+
+Checks = tuple[tuple[Callable[[Edge], str], Law], ...]
+"""What to ask of an edge, each with its law."""
+
+
+def _checks(laws: Iterable[Law]) -> Checks:
+    return tuple((law.check, law) for law in laws)

@@ -20,8 +20,9 @@ from ..core.state import LoopState
 from ..core.step import LOOKUP, Lookup
 from ..laws import LAWS, Law
 from .bounds import Bounds
-from .expand import Expansion, Found, Worker
+from .expand import SAMPLE, Expansion, Found, Worker
 from .live import Graph, liveness
+from .oracle import Oracle
 from .teams import Team, gather
 
 Progress = Callable[["Pace"], None]
@@ -92,6 +93,7 @@ class Explored:
         seconds: wall time.
         graph: predecessors and successors, for paths.
         start: the state to begin with, if it was given.
+        valuations: the (phase, trigger, answers of the guards) triples that the oracle compared, as numbers.
     """
 
     config: LoopConfig
@@ -110,6 +112,7 @@ class Explored:
     seconds: float
     graph: Graph = field(repr=False)
     start: LoopState | None = field(default=None, repr=False)
+    valuations: frozenset[int] = field(default=frozenset(), repr=False)
 
     @property
     def missed(self) -> tuple[str, ...]:
@@ -142,6 +145,7 @@ class Search:
         self.rows: dict[str, int] = {}
         self.reasons: dict[str, int] = {}
         self.faults: dict[str, tuple[int, int, Found]] = {}
+        self.valuations: set[int] = set()
 
     def add(self, key: bytes, parent: int, ordinal: int, terminal: int) -> int:
         """Number a new value."""
@@ -161,6 +165,7 @@ class Search:
         """
         self.pairs += expansion.pairs
         self.checked += expansion.checked
+        self.valuations.update(expansion.valuations)
         self.longest = max(self.longest, expansion.longest)
         for name, count in expansion.rows.items():
             self.rows[name] = self.rows.get(name, 0) + count
@@ -193,6 +198,8 @@ def explore(
     *,
     start: LoopState | None = None,
     lookup: Lookup = LOOKUP,
+    oracle: Oracle | None = None,
+    sample: int = SAMPLE,
 ) -> Explored:
     """Visit the whole abstract space of a configuration within bounds, and judge every law on it.
 
@@ -204,6 +211,9 @@ def explore(
         progress: told how far the search is, after each level.
         start: the state to begin with; by default that of a session with ``bounds.old_rounds``.
         lookup: the table; another one than the declared is for tests of the table.
+        oracle: judges every step too; the reducer runs on its table then.
+        sample: one state or edge in so many is judged by costly laws, and about as many pairs of states of one value are
+            compared.
 
     Returns:
         Counts, coverage and violations. A violated law has the shortest path that breaks it.
@@ -211,7 +221,7 @@ def explore(
     bounds = bounds if bounds is not None else Bounds()
     began = time.monotonic()
     search = Search(config, bounds)
-    worker = Worker(config, bounds, tuple(laws), start, lookup)
+    worker = Worker(config, bounds, tuple(laws), start, lookup, oracle, sample)
     key, first = worker.begin()
     search.add(key, -1, -1, 2)
     worker.keep(0, first)
@@ -253,6 +263,7 @@ def explore(
         seconds=time.monotonic() - began,
         graph=search.graph,
         start=start,
+        valuations=frozenset(search.valuations),
     )
 
 

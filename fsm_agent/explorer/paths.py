@@ -9,6 +9,7 @@ from ..core.events import Event
 from ..core.phases import Cause, ContinueReason, TerminalReason
 from ..core.rows import TABLE
 from ..core.state import LoopState
+from .environment import NextRun
 from .expand import Worker
 from .explore import Explored
 
@@ -20,7 +21,7 @@ class Path:
     Attributes:
         goal: what it leads to.
         names: the abstract events.
-        events: the concrete events.
+        events: the concrete events; :class:`NextRun` where the session goes on to its next run.
         rows: all rows taken, in order.
         start: the state that it begins with.
         config: the configuration.
@@ -28,7 +29,7 @@ class Path:
 
     goal: str
     names: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[Event | NextRun, ...]
     rows: tuple[str, ...]
     start: LoopState
     config: LoopConfig

@@ -12,6 +12,7 @@ from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.state import LoopState, initial
 from ..laws import Law
+from .environment import NextRun
 from .expand import Worker
 from .explore import Explored, Violation
 
@@ -53,7 +54,9 @@ class Source:
         return "\n".join(f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self._names.items()))
 
 
-def as_test(name: str, words: str, config: LoopConfig, start: LoopState, events: Iterable[Event], law: Law | None) -> str:
+def as_test(
+    name: str, words: str, config: LoopConfig, start: LoopState, events: Iterable[Event | NextRun], law: Law | None
+) -> str:
     """Write a run as a pytest test that fails as long as a law is broken at its end.
 
     Args:
@@ -61,7 +64,7 @@ def as_test(name: str, words: str, config: LoopConfig, start: LoopState, events:
         words: what is wrong.
         config: the configuration.
         start: the state that it begins with; one that :func:`initial` gives for a history.
-        events: the events, the last of which breaks the law.
+        events: the events, the last of which breaks the law; each :class:`NextRun` begins the session's next run.
         law: the broken law; None for a test that only takes the path.
 
     Returns:
@@ -74,10 +77,20 @@ def as_test(name: str, words: str, config: LoopConfig, start: LoopState, events:
     begin = "initial(config)"
     if start != initial(config):
         begin = f"initial(config, {source.of(start.data.messages)})"
-    lines.append("    events = [")
-    lines.extend(f"        {source.of(event)}," for event in events)
-    lines.append("    ]")
-    lines.append(f"    edges = edges_of({begin}, events, config)")
+    runs: list[list[Event]] = [[]]
+    for event in events:
+        if isinstance(event, NextRun):
+            runs.append([])
+        else:
+            runs[-1].append(event)
+    for number, happened in enumerate(runs):
+        if number:
+            source.need("fsm_agent.core.step", "next_run")
+            begin = "next_run(edges[-1].made.state, config)"
+        lines.append("    events = [")
+        lines.extend(f"        {source.of(event)}," for event in happened)
+        lines.append("    ]")
+        lines.append(f"    edges = edges_of({begin}, events, config)")
     if law is not None:
         source.need("fsm_agent.laws", "judge_run")
         source.need(law.check.__module__, law.name)
