@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def all_checks(base_url: str | None = None, *, offline: bool = False) -> list[Ch
         base_url: of the API; None for ``ANTHROPIC_BASE_URL`` or the public one.
         offline: try no connection.
     """
-    checks = [_python(), *_packages(), _bash(), _graphviz(), _ripgrep(), _logs(), _key()]
+    checks = [_python(), *_packages(), *_extras(), _bash(), _graphviz(), _ripgrep(), _logs(), _key()]
     if not offline:
         checks.append(_server(base_url or os.environ.get("ANTHROPIC_BASE_URL") or PUBLIC))
     return checks
@@ -86,6 +87,29 @@ def _packages() -> list[Check]:
     except PackageNotFoundError:
         return [Check("fsm_agent", False, "not installed", Level.NECESSARY, "install it: pip install fsm_agent")]
     return [_check("fsm_agent", True, version("fsm_agent"), ""), *(_package(text) for text in wanted)]
+
+
+EXTRAS = {
+    "chat": "the line editor of chat: it reads plain lines",
+    "mcp": "the tools of MCP servers",
+    "otel": "spans for OpenTelemetry",
+}
+"""What each extra adds; those for working on the package itself are not named."""
+
+
+def _extras() -> list[Check]:
+    """Look at the extras that a user may want."""
+    try:
+        wanted = requires("fsm_agent") or []
+    except PackageNotFoundError:
+        return []
+    checks = []
+    for extra, use in EXTRAS.items():
+        texts = [text.split(";", 1)[0].strip() for text in wanted if re.search(rf"extra == ['\"]{extra}['\"]", text)]
+        parts = [_package(text) for text in texts]
+        found = ", ".join(f"{part.name} {part.found}" for part in parts)
+        checks.append(_check(f"[{extra}]", all(part.good for part in parts), found, f"{use}; pip install 'fsm_agent[{extra}]'"))
+    return checks
 
 
 def _package(text: str) -> Check:

@@ -134,6 +134,8 @@ def read_asked(
     Raises:
         Problem: for options that contradict each other or cannot be used.
     """
+    if model is not None and not model.strip():
+        raise Problem("--model: the name is empty; leave the option out for the default")
     allow, unknown_allowed = read_rules(allowed, "--allowed-tools")
     deny, unknown_denied = read_rules(denied, "--disallowed-tools")
     values = _values(options)

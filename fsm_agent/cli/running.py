@@ -280,7 +280,10 @@ def _close(followed: Followed, *, quiet: bool) -> None:
     if not succeeded(terminal):
         why = one_line((terminal.error.message if terminal.error is not None else "") or terminal.detail, 300)
         meaning = f"{terminal.reason.value}/{terminal.cause.value}" + (f" ({why})" if why else "")
-        say(f"the run ended with {meaning}. {ending(terminal).advice}")
+        if terminal.turn_count:
+            say(f"the run ended with {meaning}. {ending(terminal).advice}")
+        elif quiet:  # nothing ran, and what a notice said was not shown
+            say(why)
     if is_verbose() or (not quiet and is_terminal(sys.stdout) and is_terminal(sys.stderr)):
         usage = result["usage"]
         cost = f"${result['total_cost_usd']:.4f}"

@@ -253,7 +253,7 @@ class Submission:
         self._waiting.append(Notice(text=answer.text, level="info" if answer.good else "warning"))
         good = Terminal(TerminalReason.COMPLETED, Cause.END_TURN, usage=answer.usage)
         bad = Terminal(TerminalReason.MODEL_ERROR, Cause.ENGINE_ERROR, detail=answer.text, usage=answer.usage)
-        self._close(session.state, good if answer.good else bad, answer.text)
+        self._close(session.state, good if answer.good else bad, answer.text if answer.good else "")
 
     def _close(self, state: LoopState, terminal: Terminal, text: str) -> None:
         """Give the result of a prompt that had no run."""
@@ -261,9 +261,9 @@ class Submission:
         self._local = None
         self._terminal = terminal
         value = build_result(state, terminal, Facts(session_id=session.id, config=session.agent.config))
-        value.update(result=text, stop_reason=None, structured_output=None)
-        if terminal.reason is TerminalReason.HOOK_STOPPED:
-            value["errors"] = [terminal.detail]
+        # No run ended, so what a run's ending advises does not apply.
+        errors = [terminal.detail] if terminal.detail else []
+        value.update(result=text, stop_reason=None, structured_output=None, errors=errors)
         self.value = session.result = value
         self._waiting.append(ResultOutput(value=json.dumps(value, ensure_ascii=False), terminal=terminal))
 

@@ -29,6 +29,7 @@ NOWHERE = "http://127.0.0.1:9"
         (("run", "Hi.", "--base-url", "http://:80"), "is no URL"),
         (("run", "Hi.", "--base-url", NOWHERE, "--model", "m\udcff"), "model holds characters that no request can carry"),
         (("run", " ", "--base-url", NOWHERE), "the prompt is empty"),
+        (("run", "Hi.", "--base-url", NOWHERE, "--model", " "), "--model: the name is empty"),
         (("run", "Hi.", "--base-url", NOWHERE, "--set", "max_turn=3"), "did you mean 'max_turns'?"),
         (("run", "Hi.", "--base-url", NOWHERE, "--set", "max_turns=many"), "write a whole number, not 'many'"),
         (("run", "Hi.", "--base-url", NOWHERE, "--set", "max_turns"), "write key=value"),

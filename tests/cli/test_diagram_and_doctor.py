@@ -91,6 +91,16 @@ def test_doctor_says_what_each_lack_costs(cli: Cli, home: Path, monkeypatch: pyt
     assert "diagram draws no SVG and PNG" in table.out
 
 
+def test_doctor_knows_the_extras(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An extra that is not installed is no failure; it is said what it would add, and how to get it."""
+    monkeypatch.setattr("fsm_agent.cli.checks.requires", lambda name: ['no-such-package>=1; extra == "chat"'])
+    said = cli("doctor", "--offline", "--json")
+    (chat,) = [check for check in json.loads(said.out)["checks"] if check["name"] == "[chat]"]
+    assert said.code == 0
+    assert (chat["ok"], chat["found"]) == (False, "no-such-package not installed")
+    assert chat["cost"].endswith("pip install 'fsm_agent[chat]'")
+
+
 def test_doctor_finds_a_necessary_lack(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is not there, or too old, is exit code 1."""
     monkeypatch.setattr("fsm_agent.cli.checks.requires", lambda name: ["no-such-package>=1", "click>=999", "rich>=1,<2"])

@@ -53,6 +53,18 @@ def test_rules_of_a_project(served: Any, options: tuple[str, ...], made: bool, w
     assert said.err.count("is not trusted: left out were allow rules in") == warned
 
 
+@pytest.mark.parametrize("prompt", ["/nope", "/compact"])
+def test_a_prompt_that_needs_no_run_ends_in_one_line(served: Any, prompt: str) -> None:
+    """What was refused, or had nothing to do, says why, once; there is no talk of a run that failed."""
+    said, server = served([], prompt)
+    assert (said.code, said.out, server.requests) == (1, "", [])
+    (line,) = said.err.splitlines()
+    assert {"/nope": "there is no command /nope", "/compact": "nothing to compact"}[prompt] in line
+    asked, _ = served([], prompt, "--output-format", "json")
+    assert asked.code == 1
+    assert len(asked.lines[0]["errors"]) == 1
+
+
 def test_rules_of_the_user_hold_everywhere(served: Any, home: Path) -> None:
     """The user's own file grants in every folder, and a deny rule of an untrusted project still wins over it."""
     write(str(home / "home" / ".claude" / "settings.json"), ALLOW)
