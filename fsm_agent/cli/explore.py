@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=click.IntRange(1, 64), default=None, help="Processes.  [default: one for each core]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A field of the configuration of each case.")
 @click.option("--bound", "bounds", multiple=True, metavar="KEY=VALUE", help="A number or switch of the bounds of each case.")
+@click.option("--crash", "crashing", is_flag=True, help="Let the engine die at every state, and judge every recovery.")
 @click.option("--paths", is_flag=True, help="Show the shortest path to each reason that was reached.")
 @click.option("--rows", is_flag=True, help="Show how often each declared row was taken, and which never.")
 def command(
@@ -37,6 +38,7 @@ def command(
     jobs: int | None,
     settings: tuple[str, ...],
     bounds: tuple[str, ...],
+    crashing: bool,
     paths: bool,
     rows: bool,
 ) -> int:
@@ -54,6 +56,10 @@ def command(
         return 0
     chosen = _chosen(cases, known, (*CI, *RELEASE) if release else CI)
     chosen = tuple(_changed(case, settings, bounds) for case in chosen)
+    if crashing:
+        from .crashing import crash
+
+        return crash(chosen, jobs or os.cpu_count() or 1, _bar)
     found = [(case.name, _explore(case, jobs or os.cpu_count() or 1)) for case in chosen]
     _total([one for _, one in found])
     if rows:

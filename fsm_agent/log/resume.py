@@ -71,13 +71,18 @@ class Standing:
     @property
     def lost(self) -> tuple[EffectLost, ...]:
         """What a resume feeds: an ``EffectLost`` for each effect without an answer, in the order of their ids."""
-        ids = [flight.id for flight in self.state.control.flight]
-        return tuple(EffectLost(effect_id) for effect_id in sorted(ids, key=_number))
+        return lost_in(self.state)
 
     @property
     def behind(self) -> int:
         """Records that are folded to get there, those of the parents included."""
         return records_before(self.header) + self.seq
+
+
+def lost_in(state: LoopState) -> tuple[EffectLost, ...]:
+    """Give what a resume feeds in a state: an ``EffectLost`` for each effect without an answer, in the order of their ids."""
+    ids = [flight.id for flight in state.control.flight]
+    return tuple(EffectLost(effect_id) for effect_id in sorted(ids, key=_number))
 
 
 def _number(effect_id: str) -> int:

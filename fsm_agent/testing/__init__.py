@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..scenario.play import PlayedRun, play
     from ..server.over_http import PlayedOverHttp, play_over_http
     from ..server.wire_checker import Breach, check_request
+    from .crashing import Crashed, crash_everywhere
     from .injection import Fault, Injected, inject
     from .named import law, laws
     from .played import inject_played, staged
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Bounds": "explorer.bounds",
     "Breach": "server.wire_checker",
+    "Crashed": "testing.crashing",
     "Driven": "scenario.drive",
     "Edge": "laws",
     "Evidence": "testing.run_checker",
@@ -54,6 +56,7 @@ _HOMES = {
     "check_requests": "testing.wire",
     "check_run": "testing.run_checker",
     "counterexample": "explorer.report",
+    "crash_everywhere": "testing.crashing",
     "differences": "scenario.checking",
     "drive": "scenario.drive",
     "edge_law": "laws",
@@ -83,6 +86,7 @@ __all__ = [
     "RUN_LAWS",
     "Bounds",
     "Breach",
+    "Crashed",
     "Driven",
     "Edge",
     "Evidence",
@@ -102,6 +106,7 @@ __all__ = [
     "check_requests",
     "check_run",
     "counterexample",
+    "crash_everywhere",
     "differences",
     "drive",
     "edge_law",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..core.events import EffectLost, Event
+from ..core.config import LoopConfig
+from ..core.events import Event
 from ..core.phases import TERMINAL_SET, Phase
 from ..core.state import LoopState, Step
 from ..core.step import step
@@ -13,7 +14,7 @@ from ..laws.requests import unpaired
 from .wire import check_requests
 
 
-def crashed(state: LoopState, config: object) -> tuple[tuple[Event, Step], ...]:
+def crashed(state: LoopState, config: LoopConfig) -> tuple[tuple[Event, Step], ...]:
     """Feed a state what a resume would: each unanswered effect as lost, in the order of their ids.
 
     Args:
@@ -21,17 +22,15 @@ def crashed(state: LoopState, config: object) -> tuple[tuple[Event, Step], ...]:
         config: the run's configuration.
 
     Returns:
-        The events with the steps that took them; those that the table cancelled meanwhile are left out.
+        The events with the steps that took them; what the table cancelled meanwhile is ignored by name, as in a run.
     """
-    from ..log.resume import _number
+    from ..log.resume import lost_in
 
     taken: list[tuple[Event, Step]] = []
-    for effect_id in sorted((item.id for item in state.control.flight), key=_number):
-        if any(item.id == effect_id for item in state.control.flight):
-            event = EffectLost(effect_id)
-            made = step(state, event, config)  # type: ignore[arg-type]
-            taken.append((event, made))
-            state = made.state
+    for event in lost_in(state):
+        made = step(state, event, config)
+        taken.append((event, made))
+        state = made.state
     return tuple(taken)
 
 
@@ -54,7 +53,7 @@ def faults_of_prefixes(log: Path, laws: tuple[Law, ...] = LAWS) -> str:
     return found[0] if found else ""
 
 
-def _fault(state: LoopState, config: object, laws: tuple[Law, ...]) -> str:
+def _fault(state: LoopState, config: LoopConfig, laws: tuple[Law, ...]) -> str:
     if state.phase in TERMINAL_SET or state.phase is Phase.READY:
         return ""
     before = state
@@ -62,12 +61,13 @@ def _fault(state: LoopState, config: object, laws: tuple[Law, ...]) -> str:
     for event, made in taken:
         if made.rejected is not None:
             return f"{event} was refused: {made.rejected.because}"
-        edge = Edge(before, event, made, config)  # type: ignore[arg-type]
+        edge = Edge(before, event, made, config)
         for law in laws:
-            if law.over is Over.EDGE and not law.costly and (words := law.check(edge)):
+            judges = law.over is Over.EDGE and not law.costly and (law.quiet or not edge.quiet)
+            if judges and (words := law.check(edge)):
                 return f"{law.name}: {words}"
         before = made.state
-    wire = check_requests(taken, config)  # type: ignore[arg-type]
+    wire = check_requests(taken, config)
     if wire:
         return wire[0]
     after = before
