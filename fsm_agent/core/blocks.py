@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
-
+from .frozen import frozen
 from .tokens import RESULT_OVERHEAD, estimate_call, estimate_document, estimate_image, estimate_schema, estimate_text
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

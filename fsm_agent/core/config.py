@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
-
+from .frozen import frozen
 from .models import ModelInfo, Thresholds
 
 

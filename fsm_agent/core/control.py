@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
-
 from .effects import EffectKind
 from .events import Outcome, ToolTraits
 from .failures import ErrorKind
+from .frozen import frozen
 from .phases import AbortReason, Cause, CompactKind, ContinueReason, Phase
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
-
 from .events import ToolTraits
+from .frozen import frozen
 from .messages import Message
 from .outputs import Output
 from .phases import CompactKind

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
-
 from .blocks import Block
 from .failures import ModelFailure
+from .frozen import frozen
 from .messages import Message
 from .phases import AbortReason, Cause
 from .usage import ModelUsage

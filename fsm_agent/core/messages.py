@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import frozen
-
 from .blocks import Block
+from .frozen import frozen
 from .tokens import MESSAGE_OVERHEAD
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import field, frozen
+from attrs import field
 
 from .blocks import Block
 from .failures import ModelFailure
+from .frozen import frozen
 from .messages import Message
 from .phases import Cause, TerminalReason
 from .usage import ModelUsage

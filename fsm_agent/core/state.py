@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from .blocks import Block
 from .config import LoopConfig
 from .context.report import LayerReport
@@ -24,6 +22,7 @@ from .control import (
 from .effects import Effect
 from .events import EventKind, ToolUse
 from .failures import ModelFailure
+from .frozen import frozen
 from .messages import Message
 from .outputs import Terminal
 from .phases import ContinueReason, Phase

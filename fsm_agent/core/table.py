@@ -6,11 +6,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from .config import LoopConfig
 from .control import Control
 from .events import EventKind
+from .frozen import frozen
 from .phases import Cause, ContinueReason, Phase, TerminalReason
 
 if TYPE_CHECKING:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from attrs import field, frozen
+from attrs import field
+
+from .frozen import frozen
 
 
 @frozen

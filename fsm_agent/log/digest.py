@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
-from weakref import ref
 from zlib import crc32
 
 from ..core.effects import CallModel, Effect, Emit
@@ -23,7 +22,9 @@ from .shapes import fields_of, tag_of
 STATE_EVERY = 64
 """Records between two state digests."""
 
-_known: dict[int, tuple[ref[Message], str]] = {}
+_RECENT = 64
+_recent: dict[int, tuple[Message, str]] = {}
+"""Digests of the last messages, by identity: one step's effects and the next state digest ask for the same few."""
 
 
 def _hash(text: str) -> str:
@@ -32,13 +33,14 @@ def _hash(text: str) -> str:
 
 
 def message_digest(message: Message) -> str:
-    """Give the digest of one message. It is made once for each object, so a long history costs nothing again."""
-    key = id(message)
-    known = _known.get(key)
-    if known is not None and known[0]() is message:
+    """Give the digest of one message; of the last few it is remembered."""
+    known = _recent.get(id(message))
+    if known is not None and known[0] is message:
         return known[1]
     digest = _hash(SPARSE.record(Message)(message))
-    _known[key] = (ref(message, lambda _: _known.pop(key, None)), digest)
+    if len(_recent) >= _RECENT:
+        del _recent[next(iter(_recent))]
+    _recent[id(message)] = (message, digest)
     return digest
 
 

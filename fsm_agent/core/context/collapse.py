@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..blocks import Block, block_text, text_block
 from ..evolving import evolve
+from ..frozen import frozen
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..models import Thresholds
 from .report import LayerReport

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..blocks import Block, text_block
 from ..config import LoopConfig, thresholds
 from ..events import CompactionFinished
 from ..evolving import evolve
+from ..frozen import frozen
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from ..phases import CompactKind
 from . import media

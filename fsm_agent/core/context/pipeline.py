@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..config import LoopConfig, Microcompact, thresholds
 from ..evolving import evolve
+from ..frozen import frozen
 from ..messages import Message
 from ..models import ModelInfo, Thresholds
 from ..outputs import Boundary

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import field
 
 from ..blocks import Block
+from ..frozen import frozen
 from ..messages import Message
 from ..wire import WireMessage
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..config import LoopConfig
 from ..context.store import ContextState, Sent
 from ..context.usage import count_view
 from ..evolving import evolve
+from ..frozen import frozen
 from ..messages import Message
 from ..wire import Request, Unsendable, WireMessage
 from .head import head_of, keeps_thinking, manual_only, max_tokens

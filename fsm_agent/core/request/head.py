@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..blocks import dumps
 from ..config import LoopConfig, Microcompact, thresholds
 from ..context.microcompact import least_freed, mode
 from ..context.store import ContextState
+from ..frozen import frozen
 from ..memo import by_identity
 from ..models import ModelInfo
 from .encode import CACHE_MARK

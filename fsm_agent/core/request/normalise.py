@@ -5,11 +5,10 @@ The rules run in the order of the spec until nothing changes any more, so normal
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..blocks import Block, text_block
 from ..context.api_block import SUMMARY_INTRO, own_block, summary_text
 from ..evolving import evolve
+from ..frozen import frozen
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
 from .cleaning import SYSTEM_ONLY, clean_block
 from .pairing import is_server_result, repair, settle_server_calls

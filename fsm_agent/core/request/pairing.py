@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from attrs import frozen
-
 from ..blocks import Block, dumps, tool_result
 from ..evolving import evolve
+from ..frozen import frozen
 from ..messages import Message, MessageKind, message
 
 MISSING = "No result was recorded for this call: its outcome is unknown. Check the state of things before running it again."
