@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..server.wire_checker import Breach, check_request
     from .crashing import Crashed, crash_everywhere
     from .injection import Fault, Injected, inject
+    from .log_laws import LOG_LAWS
     from .named import law, laws
     from .played import inject_played, staged
     from .resuming import every_prefix_resumes
@@ -41,6 +42,7 @@ _HOMES = {
     "Fault": "testing.injection",
     "Injected": "testing.injection",
     "LAWS": "laws",
+    "LOG_LAWS": "testing.log_laws",
     "Law": "laws",
     "PlayedOverHttp": "server.over_http",
     "PlayedRun": "scenario.play",
@@ -82,6 +84,7 @@ _HOMES = {
 
 __all__ = [
     "LAWS",
+    "LOG_LAWS",
     "RUN_CHECKS",
     "RUN_LAWS",
     "Bounds",

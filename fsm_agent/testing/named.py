@@ -6,8 +6,9 @@ from difflib import get_close_matches
 
 from ..laws import LAWS, Law
 from ..laws.runs import RUN_LAWS
+from .log_laws import LOG_LAWS
 
-_ALL = (*LAWS, *RUN_LAWS)
+_ALL = (*LAWS, *RUN_LAWS, *LOG_LAWS)
 
 
 def law(name: str) -> Law:
