@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from .frozen import frozen
+from .memo import by_identity_and
 from .models import ModelInfo, Thresholds
 
 
@@ -196,16 +197,22 @@ class LoopConfig:
 
     def info(self, model: str) -> ModelInfo:
         """Give the capabilities of ``model``; an unknown one gets safe defaults."""
-        for info in self.models:
-            if info.name == model:
-                return info
-        return ModelInfo(name=model, known=False)
+        return _info(self, model)
+
+
+@by_identity_and
+def _info(config: LoopConfig, model: str) -> ModelInfo:
+    for info in config.models:
+        if info.name == model:
+            return info
+    return ModelInfo(name=model, known=False)
 
 
 DEFAULT_MAX_OUTPUT = 8_192
 """Only this configured limit may be escalated (spec 01, section 7, 3a)."""
 
 
+@by_identity_and
 def thresholds(config: LoopConfig, model: str) -> Thresholds:
     """Compute the limits of ``model``'s window (spec 01, section 8).
 

@@ -391,9 +391,15 @@ class ModelSwitched:
 
 @frozen
 class AbortRequested:
-    """The user or the consumer ends the run."""
+    """The user or the consumer ends the run.
+
+    Attributes:
+        reason: how.
+        usage: what runs that tools of this one made, and that end with it, used so far.
+    """
 
     reason: AbortReason = AbortReason.INTERRUPT
+    usage: tuple[ModelUsage, ...] = ()
 
 
 StreamAnswer = StreamStarted | BlockCompleted | StreamCompleted | StreamFailed

@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 S = TypeVar("S")
 T = TypeVar("T")
+Rest = TypeVarTuple("Rest")
 
-
-class _Same(Generic[S]):
-    """A key that equals only itself; it keeps its value alive, so the identity is never used again."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: S) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+_MOST = 64
+"""Results that one function remembers; when there are more, it begins anew."""
 
 
 def by_identity(function: Callable[[S], T]) -> Callable[[S], T]:
-    """Remember the results of a pure function of one frozen value for the last few values."""
+    """Remember the last results of a pure function of one frozen value.
 
-    @lru_cache(maxsize=16)
-    def remembered(key: _Same[Any]) -> T:
-        return function(key.value)
+    The value is kept beside its result, so its identity is never that of another one.
+    """
+    results: dict[int, tuple[S, T]] = {}
 
     def ask(value: S) -> T:
-        return remembered(_Same(value))
+        known = results.get(id(value))
+        if known is not None and known[0] is value:
+            return known[1]
+        made = function(value)
+        if len(results) >= _MOST:
+            results.clear()
+        results[id(value)] = (value, made)
+        return made
+
+    ask.__doc__ = function.__doc__
+    ask.__name__ = function.__name__
+    return ask
+
+
+def by_identity_and(function: Callable[[S, *Rest], T]) -> Callable[[S, *Rest], T]:
+    """Remember likewise a function that also takes small values; those are compared as such."""
+    results: dict[tuple[Any, ...], tuple[S, T]] = {}
+
+    def ask(value: S, *rest: *Rest) -> T:
+        key = (id(value), *rest)
+        known = results.get(key)
+        if known is not None and known[0] is value:
+            return known[1]
+        made = function(value, *rest)
+        if len(results) >= _MOST:
+            results.clear()
+        results[key] = (value, made)
+        return made
 
     ask.__doc__ = function.__doc__
     ask.__name__ = function.__name__

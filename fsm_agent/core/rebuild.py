@@ -66,7 +66,7 @@ def with_block(old: Iteration, blocks: tuple[Block, ...], emitted: tuple[str, ..
     """Replace ``blocks``, ``emitted`` and ``unclosed``."""
     return Iteration(
         old.view, old.request, blocks, old.calls, old.failure, emitted, unclosed, old.reply, old.details, old.words,
-        old.reports,
+        old.reports, old.front,
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def with_calls(old: Iteration, calls: tuple[CallData, ...], emitted: tuple[str, 
     """Replace ``calls`` and ``emitted``."""
     return Iteration(
         old.view, old.request, old.blocks, calls, old.failure, emitted, old.unclosed, old.reply, old.details, old.words,
-        old.reports,
+        old.reports, old.front,
     )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ class Iteration:
         details: JSON text of the reply's ``stop_details``.
         words: words of hooks that block, prevent or stop.
         reports: what the context layers did to make the view, in order; a compaction of this pass comes first.
+        front: the view of the pass before, while the next one begins and the working list begins with it; else empty.
     """
 
     view: tuple[Message, ...] = ()
@@ -69,6 +70,7 @@ class Iteration:
     details: str = ""
     words: tuple[str, ...] = ()
     reports: tuple[LayerReport, ...] = ()
+    front: tuple[Message, ...] = ()
 
 
 @frozen

@@ -60,7 +60,14 @@ class _Pass:
     boundaries: tuple[Boundary, ...]
 
 
-def prepare(messages: tuple[Message, ...], context: ContextState, config: LoopConfig, model: str, run_prefix: str) -> Prepared:
+def prepare(
+    messages: tuple[Message, ...],
+    context: ContextState,
+    config: LoopConfig,
+    model: str,
+    run_prefix: str,
+    front: tuple[Message, ...] | None = None,
+) -> Prepared:
     """Run the layers.
 
     Args:
@@ -69,13 +76,14 @@ def prepare(messages: tuple[Message, ...], context: ContextState, config: LoopCo
         config: settings.
         model: the model that will be called.
         run_prefix: unique prefix for ids of spans, summaries and boundaries made in this pass.
+        front: a view that ``messages`` is known to begin with.
 
     Returns:
         The view and what belongs to it. With nothing to do the cost is that of what is new.
     """
     info = config.info(model)
     limits = thresholds(config, model)
-    now = _light(messages, context, config, info)
+    now = _light(messages, context, config, info, front)
     now = _snip(now, config, model, limits, run_prefix)
     now = _microcompact(now, config, model, info, limits)
     now, stage = _collapse(now, config, model, limits, run_prefix)
@@ -96,9 +104,15 @@ def prepare(messages: tuple[Message, ...], context: ContextState, config: LoopCo
     )
 
 
-def _light(messages: tuple[Message, ...], context: ContextState, config: LoopConfig, info: ModelInfo) -> _Pass:
+def _light(
+    messages: tuple[Message, ...],
+    context: ContextState,
+    config: LoopConfig,
+    info: ModelInfo,
+    front: tuple[Message, ...] | None,
+) -> _Pass:
     """Boundary, result budget and media: they look at new messages only."""
-    known = known_prefix(messages, context.tally, config)
+    known = known_prefix(messages, context.tally, config, front)
     tally = context.tally if known else Tally()
     reports: list[LayerReport] = []
     view, report = after_boundary(messages, known)

@@ -85,6 +85,14 @@ def fit(blocks: tuple[Block, ...], skipped: frozenset[str], limit: int, preview:
     return chosen
 
 
+def _chars(item: Message) -> int:
+    total = 0
+    for block in item.blocks:
+        if block.type == "tool_result":
+            total += block.chars
+    return total
+
+
 def result_budget(
     view: tuple[Message, ...], known: int, context: ContextState, config: LoopConfig
 ) -> tuple[tuple[Message, ...], ContextState, LayerReport | None]:
@@ -96,6 +104,8 @@ def result_budget(
     """
     limit = config.context.result_chars
     news: list[Message] = list(view[known:])
+    if not context.replacements and all(_chars(item) <= limit for item in news):
+        return view, context, None
     names: dict[str, str] | None = None
     remembered: dict[str, Replacement] | None = None
     added: list[Replacement] = []

@@ -42,10 +42,16 @@ def _key(config: LoopConfig) -> str:
     return f"{config.context.microcompact.value} {','.join(sorted(compactable_tools(config)))}"
 
 
-def known_prefix(messages: tuple[Message, ...], tally: Tally, config: LoopConfig) -> int:
-    """Tell how many messages at the front the tally has counted: all of its view, or none after a cut."""
+def known_prefix(
+    messages: tuple[Message, ...], tally: Tally, config: LoopConfig, front: tuple[Message, ...] | None = None
+) -> int:
+    """Tell how many messages at the front the tally has counted: all of its view, or none after a cut.
+
+    ``front`` is a view that ``messages`` is known to begin with; where it is the one that was counted, nothing is compared.
+    """
     covers = len(tally.view)
-    return covers if covers and tally.key == _key(config) and messages[:covers] == tally.view else 0
+    known = covers and tally.key == _key(config) and (front is tally.view or messages[:covers] == tally.view)
+    return covers if known else 0
 
 
 def extend(tally: Tally, view: tuple[Message, ...], config: LoopConfig) -> Tally:

@@ -12,7 +12,7 @@ from ..messages import MessageKind
 from ..outputs import UserOutput
 from ..phases import AbortReason, Cause, TerminalReason
 from ..state import LoopState
-from .common import Issuer, discard, finish, history, user_message
+from .common import Issuer, charged, discard, finish, history, user_message
 from .keeping import closed, keep
 from .tools import Round
 
@@ -25,6 +25,7 @@ ABORT_CAUSES = {
 
 def _marked(state: LoopState, event: Event) -> tuple[LoopState, AbortReason]:
     assert isinstance(event, AbortRequested)
+    state = charged(state, event.usage)
     context = evolve(state.control.tool_use_context, abort=event.reason)
     return LoopState(control=evolve(state.control, tool_use_context=context), data=state.data), event.reason
 

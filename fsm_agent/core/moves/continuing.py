@@ -58,7 +58,7 @@ def continued(
         context: memory of the layers.
         salvage: a salvaged reply's failure that still asks for a wait.
         new_pass: compactions may be tried again; False for the three retries of one pass.
-        appended: ``messages`` only grew since the ids of its calls were collected; else they are collected anew.
+        appended: ``messages`` is the view and what came behind it; else the ids of its calls are collected anew.
         reports: what has cut the view in this pass already; the layers add theirs.
     """
     old: Control = state.control
@@ -94,7 +94,7 @@ def continued(
     )
     data = Data(
         messages=messages,
-        iteration=Iteration(reports=reports),
+        iteration=Iteration(reports=reports, front=state.data.iteration.view if appended else ()),
         context=context,
         inbox=inbox,
         usage=state.data.usage,

@@ -31,8 +31,10 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
     messages, context = data.messages, data.context
     if context.open_server_calls:
         messages = settle_server_calls(messages)
+        if messages is not data.messages:
+            data = evolve(data, iteration=evolve(data.iteration, front=()))
         context = evolve(context, open_server_calls=has_open_server_calls(messages))
-    prepared = prepare(messages, context, config, model, issuer.new("view"))
+    prepared = prepare(messages, context, config, model, issuer.new("view"), data.iteration.front)
     effects: list[Effect] = [Emit(output=boundary) for boundary in prepared.boundaries]
     flight = list(control.flight)
     for span, members in prepared.stage:
@@ -51,6 +53,7 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
         control.guards.max_output_tokens_override,
         issuer.new("wire"),
         allow_prefill=control.guards.pauses > 0,
+        estimate=prepared.blocking_tokens,
     )
     if isinstance(built, Built):
         context, request, failed = built.context, built.request, ""

@@ -35,6 +35,7 @@ def build(
     run_prefix: str = "",
     *,
     allow_prefill: bool = False,
+    estimate: int | None = None,
 ) -> Built | Unsendable:
     """Make the request of a view.
 
@@ -46,6 +47,7 @@ def build(
         max_output_override: an escalated output limit in tokens.
         run_prefix: unique prefix for ids; requests need none, so it is accepted and not used.
         allow_prefill: the last message may be the assistant's (a paused reply goes back as it is).
+        estimate: tokens of the view, where they were counted already.
 
     Returns:
         The request with the context that remembers it, or what makes it impossible. Never raises for any messages.
@@ -60,7 +62,8 @@ def build(
     fault = _fault(sent, view, allow_prefill)
     if fault is not None:
         return fault
-    _, estimate = count_view(view, context, config, model)
+    if estimate is None:
+        _, estimate = count_view(view, context, config, model)
     limit = max_tokens(config, model, max_output_override, estimate)
     head = head_of(config, model, context, limit, thinking=sent.thinking if possible else None)
     request = Request(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..blocks import Block, clean_text
+from ..blocks import Media, clean_text
 from ..messages import Message
 from ..wire import CHUNK, Request, WireMessage, link
 
@@ -28,36 +28,42 @@ def wire_of(item: Message, previous: str) -> WireMessage:
     Returns:
         Its bytes, where marks may go, and the chain digest that includes it.
     """
-    pieces = [_utf8(block.json) for block in item.blocks]
-    start = b'{"role":"' + item.role.encode() + b'","content":['
-    offsets: list[int] = []
+    role = item.role
+    start = b'{"role":"' + role.encode() + b'","content":['
     position = len(start)
-    for block, piece in zip(item.blocks, pieces, strict=True):
+    pieces: list[bytes] = []
+    offsets: list[int] = []
+    media: list[Media] = []
+    calls: list[str] = []
+    thinking = False
+    for block in item.blocks:
+        piece = _utf8(block.json)
+        pieces.append(piece)
         position += len(piece)
         offsets.append(0 if block.type in _UNMARKED or not _holds_members(piece) else position - 1)
         position += 1
+        if block.media:
+            media.extend(block.media)
+        if block.type == "tool_use" and role == "assistant":
+            calls.append(block.id)
+        thinking = thinking or block.is_thinking
     body = start + b",".join(pieces) + b"]}"
-    media = [medium for block in item.blocks for medium in block.media]
     return WireMessage(
-        role=item.role,
+        role=role,
         body=body,
         blocks=len(pieces),
         tokens=item.tokens,
         chain=link(previous, body),
         offsets=tuple(offsets),
         media=len(media),
-        media_bytes=sum(medium.size for medium in media),
-        calls=tuple(block.id for block in item.blocks if block.type == "tool_use") if item.role == "assistant" else (),
-        thinking=any(map(_is_thinking, item.blocks)),
+        media_bytes=sum([medium.size for medium in media]),
+        calls=tuple(calls),
+        thinking=thinking,
     )
 
 
 def _holds_members(piece: bytes) -> bool:
     return piece.endswith(b"}") and len(piece) > 2
-
-
-def _is_thinking(block: Block) -> bool:
-    return block.is_thinking
 
 
 def marked(wire: WireMessage, block: int) -> bytes:

@@ -7,7 +7,7 @@ from ..config import LoopConfig, Microcompact, thresholds
 from ..context.microcompact import least_freed, mode
 from ..context.store import ContextState
 from ..frozen import frozen
-from ..memo import by_identity
+from ..memo import by_identity, by_identity_and
 from ..models import ModelInfo
 from .encode import CACHE_MARK
 from .prompt import system_texts
@@ -72,9 +72,9 @@ def keeps_thinking(config: LoopConfig, info: ModelInfo) -> bool:
     return info.thinking_default or "adaptive" in info.thinking or "enabled" in info.thinking
 
 
-def _thinking(config: LoopConfig, info: ModelInfo, context: ContextState, holds: bool, limit: int) -> dict[str, object] | None:
+def _thinking(config: LoopConfig, info: ModelInfo, cut: bool, holds: bool, limit: int) -> dict[str, object] | None:
     kind = thinking_kind(config, info)
-    binding = info.binds_thinking and context.thinking_cut
+    binding = info.binds_thinking and cut
     if not kind and keeps_thinking(config, info) and (binding or holds or (config.thinking_display and info.thinking_default)):
         kind = next((item for item in ("adaptive", "enabled") if item in info.thinking), "")
     if not kind:
@@ -101,6 +101,12 @@ def manual_only(config: LoopConfig, info: ModelInfo) -> bool:
 
 def betas(config: LoopConfig, info: ModelInfo) -> tuple[str, ...]:
     """Give the beta values that hold for every request to this model in a run, the configured ones first."""
+    return _betas(config, info.name)
+
+
+@by_identity_and
+def _betas(config: LoopConfig, model: str) -> tuple[str, ...]:
+    info = config.info(model)
     values = list(config.betas)
     if mode(config, info) is Microcompact.CACHED:
         values.append(BETA_EDITS)
@@ -135,14 +141,14 @@ def _tools_json(config: LoopConfig) -> str:
     return ",".join(tools)
 
 
-def _output_config(config: LoopConfig, info: ModelInfo, context: ContextState, *, schema: bool) -> str:
+def _output_config(config: LoopConfig, info: ModelInfo, remaining: int | None, *, schema: bool) -> str:
     parts: list[str] = []
     if config.effort is not None and config.effort in info.efforts:
         parts.append(f'"effort":{dumps(config.effort)}')
     if schema and config.output_schema is not None:
         parts.append(f'"format":{{"type":"json_schema","schema":{config.output_schema}}}')
     if config.task_budget is not None and config.task_budget >= LEAST_TASK_BUDGET:
-        left = "" if context.task_remaining is None else f',"remaining":{context.task_remaining}'
+        left = "" if remaining is None else f',"remaining":{remaining}'
         parts.append(f'"task_budget":{{"type":"tokens","total":{config.task_budget}{left}}}')
     return ",".join(parts)
 
@@ -187,6 +193,19 @@ def head_of(
     Returns:
         A JSON object of everything but the messages, and the beta values.
     """
+    return _head(config, model, limit, thinking, compaction, context.thinking_cut, context.task_remaining)
+
+
+@by_identity_and
+def _head(
+    config: LoopConfig,
+    model: str,
+    limit: int,
+    thinking: bool | None,
+    compaction: str | None,
+    thinking_cut: bool,
+    task_remaining: int | None,
+) -> Head:
     info = config.info(model)
     parts = [f'"model":{dumps(model)}', f'"max_tokens":{limit}', '"stream":true']
     values = betas(config, info)
@@ -196,12 +215,12 @@ def head_of(
     tools = _tools_json(config)
     if tools:
         parts.append(f'"tools":[{tools}]')
-    mind = _thinking(config, info, context, thinking, limit) if thinking is not None else None
+    mind = _thinking(config, info, thinking_cut, thinking, limit) if thinking is not None else None
     if mind is not None:
         parts.append(f'"thinking":{dumps(mind)}')
         if "block_binding" in mind:
             values = tuple(dict.fromkeys((*values, BETA_BINDING)))
-    output = _output_config(config, info, context, schema=compaction is None)
+    output = _output_config(config, info, task_remaining, schema=compaction is None)
     if output:
         parts.append(f'"output_config":{{{output}}}')
     edits = _edits(config, info) if compaction is None else ""

@@ -46,7 +46,7 @@ def repair(messages: tuple[Message, ...], used: tuple[frozenset[str], ...] = ())
     Returns:
         The messages; the same object where nothing had to change. Repairing twice changes nothing more.
     """
-    if _paired(messages, used):
+    if is_paired(messages, used):
         return messages
     answers = _match(messages, used)
     repaired: list[Message] = []
@@ -79,7 +79,7 @@ def repair(messages: tuple[Message, ...], used: tuple[frozenset[str], ...] = ())
     return tuple(repaired)
 
 
-def _paired(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -> bool:
+def is_paired(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -> bool:
     """Tell, quickly, whether there is nothing to repair."""
     waiting: tuple[str, ...] = ()
     seen: set[str] = set()

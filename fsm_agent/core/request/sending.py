@@ -8,12 +8,13 @@ from ..config import LoopConfig
 from ..context.api_block import holds_user_context
 from ..context.store import Sent
 from ..evolving import evolve
+from ..memo import by_identity_and
 from ..messages import UNSENT_KINDS, Message
 from ..models import ModelInfo
 from ..wire import CHAIN_START, CHUNK, WireMessage
 from .encode import chunked, wire_of
 from .head import betas
-from .normalise import Rules, normalise, opening
+from .normalise import Rules, is_plain, normalise, opening
 from .pairing import open_server_calls
 from .prompt import USER_CONTEXT_ID, user_context, user_context_key
 
@@ -41,8 +42,13 @@ def bring_up_to_date(
         What is sent now. Messages sent before keep their bytes up to the first one whose source changed.
     """
     values = betas(config, info)
-    key = f"{info.name} {keeps} {info.system_messages} {user_context_key(config)} {','.join(values)}"
+    key = _key(config, info.name, keeps)
     kept = _kept(sent, view, key, front)
+    new = view[len(kept.sources) :]
+    if not new:
+        return kept
+    if kept.wires and kept.wires[-1].role != "system" and is_plain(new, values, kept.calls):
+        return _encoded(kept, view, new, new)
     rules = Rules(
         model=info.name,
         thinking=keeps,
@@ -59,6 +65,13 @@ def bring_up_to_date(
         # A system message was last when it was sent, and is followed by the user now, which the API refuses (A2).
         made = _extend(Sent(key=key), view, evolve(rules, used=(), first=True), meta)
     return made
+
+
+@by_identity_and
+def _key(config: LoopConfig, model: str, keeps: bool) -> str:
+    """Name the parameters that the encoding depends on."""
+    info = config.info(model)
+    return f"{model} {keeps} {info.system_messages} {user_context_key(config)} {','.join(betas(config, info))}"
 
 
 def manual_fits(wires: tuple[WireMessage, ...]) -> bool:
@@ -136,6 +149,11 @@ def _extend(sent: Sent, view: tuple[Message, ...], rules: Rules, meta: Message |
     shown = _shown(new, rules, meta)
     if not shown and not sent.wires:
         return Sent(key=sent.key)
+    return _encoded(sent, view, new, shown)
+
+
+def _encoded(sent: Sent, view: tuple[Message, ...], new: tuple[Message, ...], shown: tuple[Message, ...]) -> Sent:
+    """Add the bytes of ``shown``, which is what normalisation made of the new messages."""
     more: list[WireMessage] = []
     chain = sent.wires[-1].chain if sent.wires else CHAIN_START
     for item in shown:
@@ -145,10 +163,10 @@ def _extend(sent: Sent, view: tuple[Message, ...], rules: Rules, meta: Message |
     wires = sent.wires + tuple(more)
     return Sent(
         wires=wires,
-        ends=sent.ends + _ends(new, shown, start),
+        ends=sent.ends + _ends(new, shown, len(sent.sources)),
         sources=view,
         key=sent.key,
-        calls=_with_calls(sent.calls, frozenset(call for wire in more for call in wire.calls)),
+        calls=_with_calls(sent.calls, frozenset([call for wire in more for call in wire.calls])),
         thinking=sent.thinking or any(wire.thinking for wire in more),
         chunks=chunked(wires, sent.chunks),
     )
@@ -195,6 +213,8 @@ def _ends(new: tuple[Message, ...], shown: tuple[Message, ...], start: int) -> t
     or invented something, all of them depend on all sources.
     """
     stop = start + len(new)
+    if shown is new and len({item.id for item in new}) == len(new):
+        return tuple(range(start + 1, stop + 1))
     order = {item.id: start + index for index, item in enumerate(new)}
     places: list[int] = []
     for item in shown:

@@ -53,9 +53,14 @@ def test_a_pass_over_a_long_history_looks_at_what_is_new_only(monkeypatch: pytes
         normalised.append(len(new))
         return made(new, *rest)
 
-    real, made = tally._clearable, sending._shown
+    def plain(new: tuple[Message, ...], *rest: Any) -> bool:
+        normalised.append(len(new))
+        return asked(new, *rest)
+
+    real, made, asked = tally._clearable, sending._shown, sending.is_plain
     monkeypatch.setattr(tally, "_clearable", clearable)
     monkeypatch.setattr(sending, "_shown", shown)
+    monkeypatch.setattr(sending, "is_plain", plain)
     monkeypatch.setattr(media, "map_media", None)  # there are none, so nobody may look for them
     for number in range(6):
         found = prepare(view, context, conf, MODEL.name, f"p-{number}")
