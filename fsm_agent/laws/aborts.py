@@ -35,7 +35,7 @@ def an_abort_ends_the_run(edge: Edge) -> str:
 @edge_law("I16", quiet=True)
 def lost_effects_are_dealt_with(edge: Edge) -> str:
     """An effect that failed or was lost is no longer in flight after the step, whatever the table makes of it."""
-    if not isinstance(edge.event, EffectLost | EffectFailed):
+    if not isinstance(edge.event, (EffectLost, EffectFailed)):
         return ""
     before = any(item.id == edge.event.id for item in edge.old.flight)
     if before and any(item.id == edge.event.id for item in edge.new.flight):

@@ -15,6 +15,8 @@ _KEPT = ("run_tools", "malformed_answered", "ask_stop_hooks", "salvage_and_end")
 """Rows that keep a reply and so give the empty retry back. Each way on is exempt, an end, or pays with more."""
 _NEW_PASS = (Phase.REACTIVE_COMPACTING, Phase.RUNNING_TOOLS, Phase.GATHERING_ATTACHMENTS, Phase.RUNNING_STOP_HOOKS)
 """Phases that lead to a new pass, with its attempts anew."""
+_ATTEMPTS = (StreamCompleted, StreamFailed, EffectFailed)
+"""Events that say what an attempt has used."""
 
 
 def measure(control: Control, config: LoopConfig) -> tuple[int, ...]:
@@ -207,9 +209,9 @@ def usage_only_grows(edge: Edge) -> str:
         return ""
     old, new = edge.old.budget, edge.new.budget
     used = getattr(edge.event, "usage", ())
-    if new.cost - old.cost != sum(item.cost for item in used):
+    if new.cost - old.cost != (sum([item.cost for item in used]) if used else 0):
         return f"the cost went from {old.cost} to {new.cost}"
-    attempt = isinstance(edge.event, StreamCompleted | StreamFailed | EffectFailed) and "/call-" in edge.event.id
-    if new.output_tokens - old.output_tokens != (sum(item.output_tokens for item in used) if attempt else 0):
+    attempt = isinstance(edge.event, _ATTEMPTS) and "/call-" in edge.event.id
+    if new.output_tokens - old.output_tokens != (sum([item.output_tokens for item in used]) if attempt and used else 0):
         return f"the output went from {old.output_tokens} to {new.output_tokens}"
     return ""
