@@ -22,11 +22,13 @@ class Flight:
     Attributes:
         effect: what is performed.
         scope: cancels its task.
+        begun: it had begun when an engine died, and is gone on with.
         cancelled: the core cancelled it, or the run is over: it gets no answer.
         over: set when its task has ended.
     """
 
     effect: AnsweredEffect
+    begun: bool = False
     scope: anyio.CancelScope = field(factory=anyio.CancelScope)
     cancelled: bool = False
     over: anyio.Event = field(factory=anyio.Event)
@@ -50,9 +52,9 @@ class Flights:
         """How many tasks have not ended, cancelled ones too."""
         return len(self._running)
 
-    def start(self, effect: AnsweredEffect) -> None:
-        """Start performing an effect."""
-        flight = Flight(effect)
+    def start(self, effect: AnsweredEffect, *, begun: bool = False) -> None:
+        """Start performing an effect; go on with it if it had ``begun``."""
+        flight = Flight(effect, begun)
         self._waiting[effect.id] = flight
         self._running[flight] = None
         self._group.start_soon(self._task, flight, name=effect.id)

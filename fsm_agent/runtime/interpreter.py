@@ -79,6 +79,7 @@ class Interpreter:
         notify: told of (command id, status) when the core takes up a command.
         observe: told of every step, after it was recorded.
         buffer: see ``BUFFER``.
+        going_on: calls in flight in ``state`` that had begun when an engine died, and are gone on with.
 
     Raises:
         ConfigError: if the config asks for a part that ``deps`` lacks.
@@ -96,6 +97,7 @@ class Interpreter:
         notify: Callable[[str, str], None] | None = None,
         observe: Callable[[Event, Step], None] | None = None,
         buffer: int = BUFFER,
+        going_on: tuple[RunTool, ...] = (),
     ) -> None:
         check_parts(deps, config)
         if state.phase in TERMINAL_SET:
@@ -116,6 +118,7 @@ class Interpreter:
         self._jitter = jitter
         self._notify = notify
         self._observe = observe
+        self._going_on = going_on
         self._watcher: RunWatcher | None = None
         self._log = LogKeeper(deps.recorder)
         self._outbox = Outbox(buffer, self._on_room)
@@ -197,6 +200,8 @@ class Interpreter:
             self._group.cancel_scope.cancel()
 
     async def _work(self) -> None:
+        for effect in self._going_on:
+            self._flights.start(effect, begun=True)
         while self.state.phase not in TERMINAL_SET:
             self._check_alive()
             item = await self._interruptible(self._inbox.take)
@@ -237,9 +242,16 @@ class Interpreter:
         elif isinstance(item.value, Delta):
             self._outbox.put(item.value)
         else:
-            step = self._advance(item.value, flight)
+            step = self._advance(self._with_usage(item.value), flight)
             if item.receipt is not None:
                 item.receipt.settle(step.rejected is None and self._in_flight(item.value))
+
+    def _with_usage(self, event: Event) -> Event:
+        """Runs that tools of this one made end with it unheard; what they used so far is counted here."""
+        if not isinstance(event, AbortRequested) or self.scope is None:
+            return event
+        used = self.scope.used_below
+        return AbortRequested(event.reason, used) if used else event
 
     def _advance(self, event: Event, flight: Flight | None) -> Step:
         """Step, record, perform: in this order, without a pause in which anything could come in between."""
@@ -311,7 +323,9 @@ class Interpreter:
         if isinstance(flight.effect, RunTool):
             await self._flights.after_cancelled(flight)
         try:
-            return await perform(flight.effect, self._deps, FlightChannel(self._inbox, flight), self._jitter)
+            return await perform(
+                flight.effect, self._deps, FlightChannel(self._inbox, flight), self._jitter, begun=flight.begun
+            )
         except Exception as error:
             if flight.scope.cancel_called:
                 raise

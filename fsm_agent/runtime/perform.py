@@ -45,7 +45,7 @@ from ..core.failures import ErrorKind, ModelFailure
 from .faults import EngineFault, describe
 from .flights import GRACE, Flight
 from .inbox import Delta, Inbox, Receipt
-from .ports import Deps, ToolPorts
+from .ports import Deps, LongLived, ToolPorts
 
 JITTER = 0.1
 """A wait is lengthened by up to this share, so that many clients do not come back at once."""
@@ -97,7 +97,9 @@ def failed(effect: AnsweredEffect, error: BaseException) -> EffectFailed:
     return EffectFailed(id=effect.id, failure=ModelFailure(kind=ErrorKind.ENGINE_ERROR, message=describe(error)))
 
 
-async def perform(effect: AnsweredEffect, deps: Deps, channel: FlightChannel, random: Callable[[], float]) -> Answer:
+async def perform(
+    effect: AnsweredEffect, deps: Deps, channel: FlightChannel, random: Callable[[], float], *, begun: bool = False
+) -> Answer:
     """Perform one effect and give its final answer.
 
     Args:
@@ -105,6 +107,7 @@ async def perform(effect: AnsweredEffect, deps: Deps, channel: FlightChannel, ra
         deps: the parts that do it.
         channel: takes what comes before the final answer.
         random: gives a number from 0 up to 1, for the jitter of timers.
+        begun: the effect had begun when an engine died, and is gone on with.
 
     Raises:
         Exception: whatever the part raised; the caller turns it into ``EffectFailed``.
@@ -113,7 +116,7 @@ async def perform(effect: AnsweredEffect, deps: Deps, channel: FlightChannel, ra
         case CallModel():
             return await _call_model(effect, deps, channel)
         case RunTool():
-            return await _run_tool(effect, deps, channel)
+            return await _run_tool(effect, deps, channel, begun)
         case Compact():
             part = _present(deps.compactor, "compactor")
             return await _one(effect, part.compact(effect), CompactionFinished, CompactionFailed)
@@ -180,7 +183,7 @@ async def _call_model(effect: CallModel, deps: Deps, channel: FlightChannel) -> 
     raise EngineFault("the model's stream ended without a last item")
 
 
-async def _run_tool(effect: RunTool, deps: Deps, channel: FlightChannel) -> Answer:
+async def _run_tool(effect: RunTool, deps: Deps, channel: FlightChannel, begun: bool) -> Answer:
     async def started(digest: str) -> bool:
         return await channel.accepted(ToolStarted(id=effect.id, final_input_digest=digest))
 
@@ -188,6 +191,8 @@ async def _run_tool(effect: RunTool, deps: Deps, channel: FlightChannel) -> Answ
         if text:
             await channel.send(ToolProgressed(id=effect.id, text=text))
 
-    answer = await deps.tools.run(effect, ToolPorts(started=started, progress=progress))
+    ports = ToolPorts(started=started, progress=progress)
+    tools = deps.tools
+    answer = await (tools.go_on(effect, ports) if begun and isinstance(tools, LongLived) else tools.run(effect, ports))
     _checked(effect, answer, ToolFinished)
     return answer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import frozen
 
@@ -91,6 +92,19 @@ class ToolRunner(Protocol):
 
     async def run(self, effect: RunTool, ports: ToolPorts) -> ToolFinished:
         """Run one call; every outcome is a result for the model, never an exception (but cancellation)."""
+        ...
+
+
+@runtime_checkable
+class LongLived(Protocol):
+    """What a tool runner may do besides: go on with calls whose work outlives the engine (sub-agents have logs)."""
+
+    def goes_on(self, effect: RunTool, log: Path) -> bool:
+        """Say whether a call that had begun when the engine died can be gone on with, in the run of ``log``."""
+        ...
+
+    async def go_on(self, effect: RunTool, ports: ToolPorts) -> ToolFinished:
+        """Go on with such a call, to its end; its start is recorded, ``ports.started`` is not called."""
         ...
 
 

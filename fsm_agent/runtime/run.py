@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from attrs import frozen
 
 from ..core.config import LoopConfig
+from ..core.effects import RunTool
 from ..core.events import (
     AbortRequested,
     CommandQueued,
@@ -41,6 +42,7 @@ class Resumption:
     Attributes:
         run_id: the run.
         lost: what is fed first: the effects that were never answered, each once.
+        going_on: those that are not lost: calls whose work has a log of its own, and goes on from there.
         rows: rows taken before.
         commands: how many commands the user had queued.
         waiting: those of them that no model has seen.
@@ -48,6 +50,7 @@ class Resumption:
 
     run_id: str
     lost: tuple[EffectLost, ...] = ()
+    going_on: tuple[RunTool, ...] = ()
     rows: tuple[str, ...] = ()
     commands: int = 0
     waiting: tuple[CommandQueued, ...] = ()
@@ -100,7 +103,15 @@ class Run:
         resumed = start if isinstance(start, Resumption) else Resumption(start.run_id)
         self._rows: list[str] = list(resumed.rows)
         self._commands = Commands(start.run_id, on_command, resumed.commands, resumed.waiting)
-        self._interpreter = Interpreter(deps, config, state, notify=self._commands.moved, observe=self._stepped, **options)
+        self._interpreter = Interpreter(
+            deps,
+            config,
+            state,
+            notify=self._commands.moved,
+            observe=self._stepped,
+            going_on=resumed.going_on,
+            **options,
+        )
         self._group: TaskGroup | None = None
         self._entered = False
         self._begun = False

@@ -11,6 +11,7 @@ from attrs import define, field
 from ..core.config import LoopConfig
 from ..core.events import UserEvent
 from ..core.state import LoopState
+from ..core.usage import ModelUsage, add_usage, total_cost
 from .ports import Deps
 
 
@@ -26,7 +27,7 @@ class RunScope:
         tell: takes (command id, status) of a command that moved on, for whoever queued it.
         parent: the run whose tool made this one, None for a main run.
         children: runs that tools of this one made and that have not ended, by the id of the call.
-        ended: micro-dollars that runs which have ended spent, until this run has been told of it; by the id of the call.
+        ended: what runs that have ended used, until this run has been told of it; by the id of the call.
     """
 
     config: LoopConfig
@@ -36,7 +37,7 @@ class RunScope:
     tell: Callable[[str, str], None]
     parent: RunScope | None = None
     children: dict[str, RunScope] = field(factory=dict)
-    ended: dict[str, int] = field(factory=dict)
+    ended: dict[str, tuple[ModelUsage, ...]] = field(factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -51,11 +52,26 @@ class RunScope:
     @property
     def cost(self) -> int:
         """Micro-dollars of this run, and of what its sub-agents spent that it has not been told of yet."""
-        control = self.state().control
+        return self.state().control.budget.cost + total_cost(self.used_below)
+
+    @property
+    def used_below(self) -> tuple[ModelUsage, ...]:
+        """What sub-agents used so far that this run has not been told of yet, by model."""
         # A child's usage enters the state in the very step that takes its call out of flight: nothing is counted twice.
-        running = {flight.call for flight in control.flight}
-        spent = sum(child.cost for call, child in tuple(self.children.items()) if call in running)
-        return control.budget.cost + spent + sum(cost for call, cost in tuple(self.ended.items()) if call in running)
+        running = {flight.call for flight in self.state().control.flight}
+        total: tuple[ModelUsage, ...] = ()
+        for call, child in tuple(self.children.items()):
+            if call in running:
+                total = add_usage(total, child.used)
+        for call, used in tuple(self.ended.items()):
+            if call in running:
+                total = add_usage(total, used)
+        return total
+
+    @property
+    def used(self) -> tuple[ModelUsage, ...]:
+        """What this run and its sub-agents used so far, by model."""
+        return add_usage(self.state().data.usage, self.used_below)
 
     @property
     def money_left(self) -> int | None:
@@ -123,4 +139,4 @@ def on_behalf_of(scope: RunScope, call: str) -> Iterator[None]:
         child = scope.children.pop(call, None)
         if child is not None:
             # Its answer is on its way; until it is taken in, what it spent must not look like money that is left.
-            scope.ended[call] = child.cost
+            scope.ended[call] = child.used

@@ -23,7 +23,7 @@ from ..core.usage import total_cost
 from ..runtime.commands import CommandStatus
 from ..runtime.ports import Deps
 from ..runtime.prompt import Prompt, user_message
-from ..runtime.run import Resumption, Run
+from ..runtime.run import Run
 from .parts import Parts
 
 if TYPE_CHECKING:
@@ -278,6 +278,7 @@ class Agent:
         """
         from ..log.resume import Standing, check_free, stand
         from .recording import LazyJournal, reopened
+        from .resuming import resumption
 
         standing = log if isinstance(log, Standing) else stand(log)
         check_resumable(standing)
@@ -289,13 +290,7 @@ class Agent:
             evolve(self.deps, recorder=recorder),
             header.config,
             standing.state,
-            Resumption(
-                run_id=standing.state.control.run.id,
-                lost=standing.lost,
-                rows=standing.rows,
-                commands=standing.commands,
-                waiting=standing.waiting,
-            ),
+            resumption(standing, self.deps.tools),
             on_command=on_command,
             on_step=on_step,
             on_end=self._after_run,

@@ -36,9 +36,19 @@ class LazyJournal:
         Raises:
             OSError: if it could not be written, or the file exists already.
         """
+        self.open()
+        assert self._journal is not None
+        self._journal.append(event, step, sync=sync)
+
+    def open(self) -> None:
+        """Open the log now, so that no other process can write it.
+
+        Raises:
+            OSError: if it cannot be opened, or exists already and is not gone on with.
+            LogError: if another process writes it.
+        """
         if self._journal is None:
             self._journal = self._create(self.path)
-        self._journal.append(event, step, sync=sync)
 
     def as_parent(self, child: str | os.PathLike[str]) -> Parent | None:
         """Describe the log as the parent of another one; None if there is no log.

@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
@@ -35,6 +36,9 @@ from .assemble import with_models
 from .endings import ending, succeeded
 from .lifecycle import HookedCompactor
 from .result import final_text
+
+if TYPE_CHECKING:
+    from ..log.resume import Standing
 
 MAX_DEPTH = 3
 """How deep agents may call agents; 1 for agents that call none."""
@@ -93,22 +97,59 @@ class AgentTool(Tool):
             raise ToolError(f"Agents may call agents {self.max_depth} deep, no deeper. Do the task yourself.")
         if scope.money_left == 0:
             raise ToolError("The money budget is spent; the agent was not started.")
-        child = self._make(scope, definition, prompt, context.tool_use_id)
-        with on_behalf_of(scope, context.tool_use_id):
-            async with child as run:
-                async for output in run:
-                    if shown := _progress(output):
-                        await context.progress(f"{definition.name}: {shown}\n")
-        terminal = run.terminal
-        if terminal is None:
-            raise ToolError("The agent ended without saying how.")
-        return _answer(definition, run.state, terminal, run.id)
+        return await _drive(self._make(scope, definition, prompt, context.tool_use_id), definition, scope, context)
+
+    def goes_on(self, effect_id: str, log: Path) -> bool:
+        """An agent goes on in its own log, if that is there and folds back into its run."""
+        return self._left(effect_id, log) is not None
+
+    async def go_on(self, tool_input: JsonObject, context: ToolContext) -> ToolOutput:
+        """Let the agent go on from its log; one that had ended has its answer there."""
+        from .recording import LazyJournal
+
+        scope = SCOPE.get()
+        above = None if scope is None else scope.deps.recorder
+        left = None
+        if isinstance(above, LazyJournal) and scope is not None:
+            above.open()  # the caller's lock is held before anything of its agent is done
+            left = self._left(_effect_of(scope, context.tool_use_id), above.path)
+        if scope is None or left is None:
+            raise ToolError("The agent was interrupted, and its log cannot be gone on with; what it did is not known.")
+        definition, standing = left
+        if standing.state.terminal is not None:
+            return _answer(definition, standing.state, standing.state.terminal, standing.header.run)
+        return await _drive(self._again(scope, definition, standing), definition, scope, context)
+
+    def _left(self, effect_id: str, log: Path) -> tuple[AgentDefinition, Standing] | None:
+        """Find the agent that an effect of the run of ``log`` asked for, and where its own log stands."""
+        from ..log.errors import LogError
+        from ..log.resume import stand
+
+        for definition in self.agents.values():
+            path = _log_path(log, _run_id(effect_id, definition))
+            try:
+                if path.is_file() and (standing := stand(path)).begun and _belongs(standing, effect_id, log):
+                    return definition, standing
+            except (LogError, OSError):
+                return None
+        return None
+
+    def _again(self, scope: RunScope, definition: AgentDefinition, standing: Standing) -> Run:
+        """Make the run that goes on with an agent's."""
+        from ..log.files import SyncPolicy
+        from .recording import LazyJournal, reopened
+        from .resuming import resumption
+
+        header, run_id = standing.header, standing.header.run
+        tools = self._toolbox(scope, definition, run_id)
+        recorder = LazyJournal(standing.path, partial(reopened, standing, SyncPolicy.TOOLS), session_id=header.session)
+        deps = evolve(_deps(scope, definition, header.config, tools, run_id), recorder=recorder)
+        return Run(deps, header.config, standing.state, resumption(standing, tools), on_command=scope.tell)
 
     def _make(self, scope: RunScope, definition: AgentDefinition, prompt: str, call: str) -> Run:
         """Make the agent's run; nothing happens before it is entered."""
-        number = next((flight.id for flight in scope.state().control.flight if flight.call == call), call)
-        # Its id names the effect that asked for it, so that equal runs have equal ids.
-        run_id = re.sub(r"[^A-Za-z0-9_-]", "-", f"{number}-{definition.name}")
+        number = _effect_of(scope, call)
+        run_id = _run_id(number, definition)
         tools = self._toolbox(scope, definition, run_id)
         try:
             config = _config(scope, definition, tools)
@@ -135,6 +176,36 @@ class AgentTool(Tool):
         return box.for_agent(
             lambda name: definition.keeps(name) and not (last and name == self.name), policy=policy, hooks=hooks
         )
+
+
+def _effect_of(scope: RunScope, call: str) -> str:
+    """Give the effect in flight that asked for a call."""
+    return next((flight.id for flight in scope.state().control.flight if flight.call == call), call)
+
+
+def _run_id(effect_id: str, definition: AgentDefinition) -> str:
+    """Name an agent's run after the effect that asked for it, so that equal runs have equal ids."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"{effect_id}-{definition.name}")
+
+
+def _belongs(standing: Standing, effect_id: str, log: Path) -> bool:
+    """Say whether a log is that of an agent of this very run; a fork has the same ids, and another session."""
+    from ..log.reader import read_log
+
+    return standing.header.caller == effect_id and standing.header.session == read_log(log).header.session
+
+
+async def _drive(child: Run, definition: AgentDefinition, scope: RunScope, context: ToolContext) -> ToolOutput:
+    """Let an agent's run go to its end, and give its answer."""
+    with on_behalf_of(scope, context.tool_use_id):
+        async with child as run:
+            async for output in run:
+                if shown := _progress(output):
+                    await context.progress(f"{definition.name}: {shown}\n")
+    terminal = run.terminal
+    if terminal is None:
+        raise ToolError("The agent ended without saying how.")
+    return _answer(definition, run.state, terminal, run.id)
 
 
 def _describe(agents: Mapping[str, AgentDefinition]) -> str:

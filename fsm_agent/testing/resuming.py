@@ -68,6 +68,8 @@ def _fault(state: LoopState, config: LoopConfig, laws: tuple[Law, ...]) -> str:
                 return f"{law.name}: {words}"
         before = made.state
     wire = check_requests(taken, config)
+    if state.control.guards.pauses:  # only the server knows whether the turn that stands last is one that it paused
+        wire = tuple(words for words in wire if ": last_message: " not in words)
     if wire:
         return wire[0]
     after = before

@@ -11,6 +11,9 @@ from fsm_agent.server.replies import tool as use
 
 from .worker import MODEL
 
+TASK = "SUBTASK"
+"""How the prompt of a sub-agent begins."""
+
 _STEP = re.compile(r'"step":\s*(\d+)|reached step (\d+)')
 
 
@@ -19,7 +22,8 @@ class Story:
 
     Args:
         steps: names of the steps, in order: ``look``, ``bump``, ``pair`` (two counts in one reply), ``big`` (results
-            that fill the window), ``overload`` (the main model is busy from here on).
+            that fill the window), ``overload`` (the main model is busy from here on), ``agent`` (a sub-agent that looks and
+            counts, beside a count of its caller's).
     """
 
     def __init__(self, *steps: str) -> None:
@@ -27,6 +31,8 @@ class Story:
         self.decisions = 0
 
     def __call__(self, number: int, body: dict[str, Any]) -> Reply:
+        if is_agents(body):
+            return self._agents(json.dumps(body["messages"]))
         words = json.dumps(body["messages"])
         reached = max((int(one or other) for one, other in _STEP.findall(words.replace("\\", ""))), default=0)
         if not body.get("tools"):
@@ -49,6 +55,25 @@ class Story:
             return calls(text(f"I look at step {step}."), one, slow, use("look", {"step": step}, id=f"toolu_{key}_c"))
         if kind == "big":
             return calls(text("A lot of it."), use("look", {"step": step, "size": 6_000}, id=f"toolu_{key}_a"))
+        if kind == "agent":
+            task = use("Agent", {"prompt": f"{TASK}: you have reached step {step}"}, id=f"toolu_{key}_e")
+            return calls(text("I have help."), task, count)
         if kind == "pair":
             return calls(count, one, use("bump", {"step": step, "key": f"{key}-d"}, id=f"toolu_{key}_d"))
         return calls(text(f"I count at step {step}."), count)
+
+    def _agents(self, words: str) -> Reply:
+        """A sub-agent looks, counts, and says so."""
+        self.decisions += 1
+        key = f"agent-{self.decisions}"
+        if '"name": "look"' not in words:
+            slow = text("And on it goes.", chunks=2, pace=0.01)
+            return calls(text("I help."), use("look", {"step": 0}, id=f"toolu_{key}_a"), slow)
+        if '"name": "bump"' not in words:
+            return calls(use("bump", {"step": 0, "key": key}, id=f"toolu_{key}_b"))
+        return says("Helped.")
+
+
+def is_agents(body: dict[str, Any]) -> bool:
+    """Say whether a request is of a sub-agent's conversation."""
+    return TASK in json.dumps(body["messages"][0])

@@ -22,9 +22,11 @@ from typing import Any
 import pytest
 
 from fsm_agent.core.effects import CallModel
-from fsm_agent.core.events import CommandQueued, StreamCompleted
+from fsm_agent.core.events import CommandQueued, StreamCompleted, ToolFinished
+from fsm_agent.core.outputs import Terminal
 from fsm_agent.core.request.encode import body_of
 from fsm_agent.core.state import Step
+from fsm_agent.core.usage import ModelUsage, add_usage
 from fsm_agent.log.errors import LogUnreadable
 from fsm_agent.log.format import Record
 from fsm_agent.log.reader import read_log
@@ -32,14 +34,15 @@ from fsm_agent.log.replay import replay
 from fsm_agent.log.resume import reopen, stand
 from fsm_agent.server.app import LoopbackServer
 
-from .story import Story
+from .story import Story, is_agents
 from .worker import COMMAND, PROMPT
 
 pytestmark = pytest.mark.slow
 SHORT = ("look", "pair")
-RICH = ("look", "bump", "big", "pair", "big", "overload", "bump", "big", "look", "pair")
+HELPED = ("agent",)
+RICH = ("look", "bump", "big", "pair", "big", "overload", "bump", "agent", "big", "look", "agent", "pair")
 REPOSITORY = Path(__file__).resolve().parents[2]
-WINDOW = 24_000
+WINDOW = 26_000
 RANDOM = int(os.environ.get("FSM_AGENT_CRASHES", "25"))
 """Random instants; the release form asks for 500."""
 
@@ -103,6 +106,11 @@ class Trial:
         self._note_answered()
         return bool(report["killed"])
 
+    @property
+    def agents(self) -> list[Path]:
+        """The logs of the sub-agents."""
+        return [path for path in sorted(self.folder.glob("*.jsonl")) if path != self.log]
+
     def _note_answered(self) -> None:
         """Take down which requests have their answer in the log, and how many had been made by then."""
         requests: dict[str, bytes] = {}
@@ -114,8 +122,9 @@ class Trial:
             if isinstance(record.event, StreamCompleted) and record.event.id in requests:
                 self.answered.setdefault(requests[record.event.id], len(self.server.requests))
 
-        if readable_now(self.log):
-            replay(self.log, each=each)
+        for log in (self.log, *self.agents):
+            if readable_now(log):
+                replay(log, each=each)
 
     def check(self) -> None:
         """Check all that must hold once the run has ended."""
@@ -133,7 +142,22 @@ class Trial:
         for body, known in self.answered.items():
             asked = [one.number for one in self.server.requests[known:] if one.raw == body]
             assert asked == [], "what was answered was asked again"
-        self._check_inputs(mine)
+        self._check_inputs([one for one in mine if not is_agents(one.body)])
+        self._check_agents(terminal)
+
+    def _check_agents(self, terminal: Terminal) -> None:
+        """Each agent that began has ended, in its own log, and what all of them used is in the caller's total."""
+        used: tuple[ModelUsage, ...] = ()
+        for record in read_log(self.log).records():
+            if not isinstance(record.event, ToolFinished):
+                used = add_usage(used, getattr(record.event, "usage", ()))
+        for log in self.agents:
+            if readable_now(log):
+                replayed = replay(log)
+                assert replayed.divergence is None
+                assert replayed.state.terminal is not None, log
+                used = add_usage(used, replayed.state.data.usage)
+        assert sorted(map(str, used)) == sorted(map(str, terminal.usage))
 
     def _check_inputs(self, mine: list[Any]) -> None:
         events = [record.event for record in read_log(self.log).records()]
@@ -169,22 +193,26 @@ def serve() -> Iterator[Any]:
 
 
 def length(nursery: Nursery, server: LoopbackServer, folder: Path, window: int) -> int:
-    """Run it without a death, and count its records."""
+    """Run it without a death, and count its records, those of its sub-agents included."""
     trial = Trial(nursery, server, folder, window)
     assert not trial.start()
     trial.check()
-    return read_log(trial.log).tail.records
+    return sum(read_log(log).tail.records for log in (trial.log, *trial.agents))
 
 
 @pytest.mark.parametrize("how", ["before", "behind"])
-def test_killed_at_every_record(nursery: Nursery, serve: Any, tmp_path: Path, how: str) -> None:
-    """A run that dies before or behind any of its records, and is resumed, comes out right."""
-    server = serve(*SHORT)
+@pytest.mark.parametrize("steps", [SHORT, HELPED], ids=["short", "helped"])
+def test_killed_at_every_record(nursery: Nursery, serve: Any, tmp_path: Path, how: str, steps: tuple[str, ...]) -> None:
+    """A run that dies before or behind any of its records or of its sub-agent's, and is resumed, comes out right."""
+    server = serve(*steps)
     records = length(nursery, server, tmp_path / "whole", 200_000)
     for at in range(1, records + 1):
         trial = Trial(nursery, server, tmp_path / f"{at}", 200_000)
-        assert trial.start(at=at, how=how)
-        revive(trial)
+        # Calls beside each other may interleave otherwise, and the last of their records come a moment earlier.
+        if trial.start(at=at, how=how):
+            revive(trial)
+        else:
+            assert at > records - 2
         trial.check()
 
 
@@ -207,7 +235,7 @@ def readable_now(log: Path) -> bool:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_killed_at_random_instants(nursery: Nursery, serve: Any, tmp_path: Path, backend: str) -> None:
-    """A rich run (early tools, side effects, compactions, a fallback) dies at any instant, also while it is resumed."""
+    """A rich run (early tools, side effects, compactions, a fallback, agents) dies at any instant, also while it is resumed."""
     server = serve(*RICH)
     trial = Trial(nursery, server, tmp_path / "whole", WINDOW, backend)
     begun = time.monotonic()
@@ -227,7 +255,8 @@ def test_killed_at_random_instants(nursery: Nursery, serve: Any, tmp_path: Path,
 
 
 def check_rich(trial: Trial) -> None:
-    """The rich run is what it is said to be: a fallback, compactions, tools that start while the reply streams."""
+    """The rich run is what it is said to be: a fallback, compactions, tools that start while the reply streams, agents."""
+    assert len(trial.agents) == RICH.count("agent")
     assert {"fallback", "compaction_applied"} <= rows_of(trial.log)
     events = [type(record.event).__name__ for record in read_log(trial.log).records()]
     assert "ToolStarted" in events[: events.index("StreamCompleted")]
@@ -261,6 +290,34 @@ def test_a_torn_write_at_every_byte(nursery: Nursery, serve: Any, tmp_path: Path
                 shutil.copy(trial.folder / name, again.folder / name)
         assert not again.resume()
         again.check()
+
+
+def test_a_torn_write_at_every_byte_of_an_agents_record(nursery: Nursery, serve: Any, tmp_path: Path) -> None:
+    """So it is with the last record of a sub-agent's log: the agent goes on from the one before."""
+    server = serve(*HELPED)
+    dead = died_at_work(nursery, server, tmp_path)
+    (log,) = dead.agents
+    data = log.read_bytes()
+    last = len(data.splitlines(keepends=True)[-1])
+    for lost in range(1, last + 1, 1 if RANDOM >= 500 else 173):
+        again = Trial(nursery, server, tmp_path / f"lost-{lost}", 200_000)
+        for place in dead.folder.iterdir():
+            if place.is_file():
+                shutil.copy(place, again.folder / place.name)
+        (again.folder / log.name).write_bytes(data[:-lost])
+        assert not again.resume()
+        again.check()
+        assert [path.name for path in again.agents] == [log.name]
+
+
+def died_at_work(nursery: Nursery, server: LoopbackServer, folder: Path) -> Trial:
+    """Let runs die later and later, until one dies behind the fourth record of its sub-agent."""
+    for at in range(8, 40):
+        trial = Trial(nursery, server, folder / f"at-{at}", 200_000)
+        assert trial.start(at=at, how="behind")
+        if trial.agents and read_log(trial.agents[0]).tail.records == 4:
+            return trial
+    raise AssertionError("no sub-agent came so far")
 
 
 if RANDOM >= 500:  # the release form, FSM_AGENT_CRASHES=500

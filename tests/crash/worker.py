@@ -23,6 +23,7 @@ from fsm_agent.core.events import Event, ToolStarted
 from fsm_agent.core.state import Step
 from fsm_agent.log.journal import Journal
 from fsm_agent.runtime.tools.decorator import tool
+from fsm_agent.session.subagents import AgentTool
 
 PROMPT = "PROMPT-ONE: do all the steps"
 COMMAND = "COMMAND-ONE: and mind the gap"
@@ -53,7 +54,7 @@ def tools_of(counter: Path) -> list[Any]:
         os.close(descriptor)
         return f"bumped at step {step}"
 
-    return [look, bump]
+    return [look, bump, AgentTool()]
 
 
 def agent_of(order: dict[str, Any], folder: Path) -> Agent:

@@ -65,7 +65,7 @@ def test_78_a_killed_engine_leaves_nothing_behind_its_resume(tmp_path: Path) -> 
     pytest.importorskip("mcp", reason="the 'mcp' extra is not installed")
     escape = "setsid sh -c 'echo $$ > one; exec sleep 300' & sleep 300"
     shell = use("Bash", {"command": f"echo $$ > two; {escape}"})
-    script = Family(main=[calls(ask("work")), says("resumed")], work=[calls(shell)])
+    script = Family(main=[calls(ask("work")), says("resumed")], work=[calls(shell), says("stopped")])
     with LoopbackServer(script) as server:
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
         argv = [sys.executable, str(HERE / "left_behind_engine.py"), server.base_url, str(tmp_path), str(BAD_SERVER)]

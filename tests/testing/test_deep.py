@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
@@ -144,7 +144,12 @@ def test_a_walk_keeps_every_law() -> None:
     """Whatever comes in whatever order, no law is broken; the deep form takes as many steps as it was asked for."""
     walks = max(8, DEEP // 500)
     quick = settings(
-        max_examples=walks, stateful_step_count=LENGTH, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=walks,
+        stateful_step_count=LENGTH,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
     )
     begun = Walk.taken
     while Walk.taken - begun < (DEEP or STEPS):

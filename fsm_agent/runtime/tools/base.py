@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
@@ -149,6 +150,19 @@ class Tool:
     def for_agent(self) -> Tool:
         """Give the tool that a sub-agent gets: the same one, but for tools that remember something of a conversation."""
         return self
+
+    def goes_on(self, effect_id: str, log: Path) -> bool:
+        """Say whether a call that had begun when its engine died can be gone on with, and is no more to be told as lost.
+
+        Args:
+            effect_id: the effect that asked for the call.
+            log: the log of the run that it belongs to.
+        """
+        return False
+
+    async def go_on(self, tool_input: JsonObject, context: ToolContext) -> ToolOutput:
+        """Go on with such a call, to its end. Hooks and permission were asked before it began."""
+        raise NotImplementedError
 
     def prepare(self, tool_input: JsonObject, workspace: Workspace) -> Call:
         """Make the canonical input (on a copy) and say what the call touches.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import anyio
 import anyio.lowlevel
 
@@ -10,6 +12,7 @@ from .base import JsonObject, Tool, ToolContext, ToolError, ToolOutput
 from .paths import PathProblem
 from .results import to_output
 
+Body = Callable[[JsonObject, ToolContext], Awaitable[ToolOutput]]
 _MAX_WORDS = 4_000
 
 
@@ -24,25 +27,31 @@ def failure_text(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {words[:_MAX_WORDS]}" if words else type(problem).__name__
 
 
-async def run_body(tool: Tool, tool_input: JsonObject, context: ToolContext) -> ToolOutput:
+async def run_body(tool: Tool, tool_input: JsonObject, context: ToolContext, work: Body | None = None) -> ToolOutput:
     """Run the body in a task of its own, within the tool's timeout.
 
     A task of its own, so that a cancellation that the body makes itself hits nobody else.
+
+    Args:
+        tool: the tool.
+        tool_input: the canonical input.
+        context: what the body may use.
+        work: the body, by default ``tool.run``.
 
     Returns:
         What it gave, or a ``failed`` output that names what happened.
     """
     results: list[ToolOutput] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(_guarded, tool, tool_input, context, results)
+        group.start_soon(_guarded, tool, tool_input, context, results, work or tool.run)
     # A body that ended its own task before it could say anything is a failure like another.
     return results[0] if results else ToolOutput(f"{tool.name} failed: it cancelled itself", Outcome.FAILED)
 
 
-async def _guarded(tool: Tool, tool_input: JsonObject, context: ToolContext, results: list[ToolOutput]) -> None:
+async def _guarded(tool: Tool, tool_input: JsonObject, context: ToolContext, results: list[ToolOutput], work: Body) -> None:
     with anyio.move_on_after(tool.timeout) as limit:
         try:
-            results.append(to_output(await tool.run(tool_input, context)))
+            results.append(to_output(await work(tool_input, context)))
         except ToolError as reported:
             results.append(ToolOutput(failure_words(reported), Outcome.ERROR))
         except PathProblem as refused:

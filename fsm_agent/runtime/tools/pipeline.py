@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import anyio
@@ -25,7 +26,7 @@ from ..permissions.rules import Behavior
 from ..ports import ToolPorts
 from .asking import Answer, Asker, Denial, Question, ToolEvent, ToolHooks, Verdict
 from .base import Call, Tool, ToolContext, ToolError, ToolOutput
-from .body import failure_text, run_body
+from .body import Body, failure_text, run_body
 from .files import FileMemory
 from .paths import PathProblem
 from .results import Bounds, add_notes, digest_of, to_block
@@ -187,10 +188,32 @@ class ToolBox:
 
     async def run(self, effect: RunTool, ports: ToolPorts) -> ToolFinished:
         """Run one call through the whole pipeline. Raises only what ``ports`` raises, and cancellation."""
+        return await self._watched(effect, self._run(effect, ports))
+
+    def goes_on(self, effect: RunTool, log: Path) -> bool:
+        """Say whether a call that had begun when its engine died can be gone on with; never raises.
+
+        Args:
+            effect: the call.
+            log: the log of the run that it belongs to.
+        """
+        tool = self._tools.get(effect.name)
+        try:
+            return tool is not None and not self.policy.hidden(effect.name) and tool.goes_on(effect.id, log) is True
+        except Exception as problem:
+            self._warn((f"{effect.name} cannot say whether it goes on: {failure_text(problem)}",))
+            return False
+
+    async def go_on(self, effect: RunTool, ports: ToolPorts) -> ToolFinished:
+        """Go on with a call that had begun: it was approved, and its start is recorded."""
+        tool = self._tools[effect.name]
+        return await self._watched(effect, self._run_body(tool, effect, _Approved(effect.input_json, ()), ports, tool.go_on))
+
+    async def _watched(self, effect: RunTool, work: Awaitable[ToolFinished]) -> ToolFinished:
         if self._around is None:
-            return await self._run(effect, ports)
+            return await work
         with self._around(effect) as note:
-            finished = await self._run(effect, ports)
+            finished = await work
             note(finished)
         return finished
 
@@ -202,6 +225,9 @@ class ToolBox:
             return _finished(effect, refused.output, refused.stop)
         if not await ports.started(hashlib.sha256(approved.input_json.encode()).hexdigest()):
             return _finished(effect, ToolOutput("The call was cancelled before it ran.", Outcome.FAILED))
+        return await self._run_body(tool, effect, approved, ports, tool.run)
+
+    async def _run_body(self, tool: Tool, effect: RunTool, approved: _Approved, ports: ToolPorts, work: Body) -> ToolFinished:
         context = ToolContext(
             workspace=self.policy.workspace,
             files=self.files,
@@ -211,7 +237,7 @@ class ToolBox:
             results=self.results,
             readable=self.policy.readable,
         )
-        output = await run_body(tool, json.loads(approved.input_json), context)
+        output = await run_body(tool, json.loads(approved.input_json), context, work)
         digest = digest_of(output)
         output = self._bounds.apply(output, tool.max_result_chars)
         verdict = await self._after(tool, effect, approved.input_json, output)
