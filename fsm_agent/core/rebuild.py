@@ -6,10 +6,18 @@ Field order is the contract here; a test compares each function with ``evolve`` 
 from __future__ import annotations
 
 from .blocks import Block
-from .control import Call, CallState, Control, Flight, Queue, Run, ToolCall, Tools
+from .context.store import ContextState
+from .control import Budget, Call, CallState, ContextFacts, Control, Flight, Guards, Queue, Run, ToolCall, Tools, Wait
 from .events import Outcome
+from .failures import ModelFailure
+from .messages import Message
 from .phases import Phase
 from .state import CallData, Data, Inbox, Iteration
+from .usage import ModelUsage
+
+NO_WAIT = Wait()
+NO_TOOLS = Tools()
+"""Records are frozen, so one that says nothing serves all."""
 
 
 def with_call(old: Control, call: Call) -> Control:
@@ -33,6 +41,62 @@ def with_round(old: Control, run: Run, tools: Tools, flight: tuple[Flight, ...])
     return Control(
         old.phase, run, old.tool_use_context, old.call, tools, old.guards,
         old.budget, old.queue, old.context, old.wait, old.salvage, flight,
+    )  # fmt: skip
+
+
+def with_answer(old: Control, call: Call, tools: Tools, flight: tuple[Flight, ...]) -> Control:
+    """Replace ``call``, ``tools`` and ``flight``."""
+    return Control(
+        old.phase, old.run, old.tool_use_context, call, tools, old.guards,
+        old.budget, old.queue, old.context, old.wait, old.salvage, flight,
+    )  # fmt: skip
+
+
+def with_kept(old: Control, tools: Tools, guards: Guards) -> Control:
+    """Replace ``tools`` and ``guards``."""
+    return Control(
+        old.phase, old.run, old.tool_use_context, old.call, tools, guards,
+        old.budget, old.queue, old.context, old.wait, old.salvage, old.flight,
+    )  # fmt: skip
+
+
+def with_guards(old: Control, guards: Guards) -> Control:
+    """Replace ``guards``."""
+    return Control(
+        old.phase, old.run, old.tool_use_context, old.call, old.tools, guards,
+        old.budget, old.queue, old.context, old.wait, old.salvage, old.flight,
+    )  # fmt: skip
+
+
+def with_budget(old: Control, budget: Budget) -> Control:
+    """Replace ``budget``."""
+    return Control(
+        old.phase, old.run, old.tool_use_context, old.call, old.tools, old.guards,
+        budget, old.queue, old.context, old.wait, old.salvage, old.flight,
+    )  # fmt: skip
+
+
+def with_wait(old: Control, wait: Wait) -> Control:
+    """Replace ``wait``."""
+    return Control(
+        old.phase, old.run, old.tool_use_context, old.call, old.tools, old.guards,
+        old.budget, old.queue, old.context, wait, old.salvage, old.flight,
+    )  # fmt: skip
+
+
+def with_facts(old: Control, run: Run, context: ContextFacts, flight: tuple[Flight, ...]) -> Control:
+    """Replace ``run``, ``context`` and ``flight``."""
+    return Control(
+        old.phase, run, old.tool_use_context, old.call, old.tools, old.guards,
+        old.budget, old.queue, context, old.wait, old.salvage, flight,
+    )  # fmt: skip
+
+
+def with_attempt(old: Control, run: Run, call: Call, guards: Guards, flight: tuple[Flight, ...]) -> Control:
+    """Replace ``run``, ``call``, ``guards`` and ``flight``; no tools, no wait and no salvage are left."""
+    return Control(
+        old.phase, run, old.tool_use_context, call, NO_TOOLS, guards,
+        old.budget, old.queue, old.context, NO_WAIT, None, flight,
     )  # fmt: skip
 
 
@@ -60,6 +124,49 @@ def with_iteration(old: Data, iteration: Iteration) -> Data:
 def with_inbox(old: Data, inbox: Inbox) -> Data:
     """Replace ``inbox``."""
     return Data(old.messages, old.iteration, old.context, inbox, old.usage, old.session_usage, old.terminal, old.call_ids)
+
+
+def with_total(old: Data, usage: tuple[ModelUsage, ...]) -> Data:
+    """Replace ``usage``."""
+    return Data(
+        old.messages, old.iteration, old.context, old.inbox, usage, old.session_usage, old.terminal, old.call_ids,
+    )  # fmt: skip
+
+
+def with_reply(old: Data, iteration: Iteration, context: ContextState) -> Data:
+    """Replace ``iteration`` and ``context``."""
+    return Data(old.messages, iteration, context, old.inbox, old.usage, old.session_usage, old.terminal, old.call_ids)
+
+
+def with_view(old: Data, messages: tuple[Message, ...], iteration: Iteration, context: ContextState, call_ids: str) -> Data:
+    """Replace ``messages``, ``iteration``, ``context`` and ``call_ids``."""
+    return Data(messages, iteration, context, old.inbox, old.usage, old.session_usage, old.terminal, call_ids)
+
+
+def with_end(old: Iteration, failure: ModelFailure | None, details: str) -> Iteration:
+    """Replace ``failure`` and ``details``."""
+    return Iteration(
+        old.view, old.request, old.blocks, old.calls, failure, old.emitted, old.unclosed, old.reply, details, old.words,
+        old.reports, old.front,
+    )  # fmt: skip
+
+
+def with_message(old: Iteration, calls: tuple[CallData, ...], reply: Message | None) -> Iteration:
+    """Replace ``calls`` and ``reply``."""
+    return Iteration(
+        old.view, old.request, old.blocks, calls, old.failure, old.emitted, old.unclosed, reply, old.details, old.words,
+        old.reports, old.front,
+    )  # fmt: skip
+
+
+def with_call_block(
+    old: Iteration, blocks: tuple[Block, ...], calls: tuple[CallData, ...], emitted: tuple[str, ...]
+) -> Iteration:
+    """Replace ``blocks``, ``calls`` and ``emitted``."""
+    return Iteration(
+        old.view, old.request, blocks, calls, old.failure, emitted, old.unclosed, old.reply, old.details, old.words,
+        old.reports, old.front,
+    )  # fmt: skip
 
 
 def with_block(old: Iteration, blocks: tuple[Block, ...], emitted: tuple[str, ...], unclosed: tuple[int, ...]) -> Iteration:

@@ -91,7 +91,8 @@ def step(state: LoopState, event: Event, config: LoopConfig, lookup: Lookup = LO
 def _choose(rows: tuple[Row, ...], control: Control, event: Event, config: LoopConfig) -> Row | None:
     """Give the first row whose guard holds; the order makes the guards a partition."""
     for row in rows:
-        if row.guard is None or row.guard.holds(control, event, config):
+        guard = row.guard
+        if guard is None or guard.holds(control, event, config):
             return row
     return None
 

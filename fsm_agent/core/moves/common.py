@@ -9,6 +9,7 @@ from ..failures import ModelFailure
 from ..messages import Message, MessageKind, message
 from ..outputs import CallEnd, Ending, ErrorOutput, Terminal, TerminalOutput, Tombstone, UserOutput
 from ..phases import Cause, TerminalReason
+from ..rebuild import with_budget, with_total
 from ..state import Data, Iteration, LoopState
 from ..usage import ModelUsage, add_usage, total_cost, total_output
 
@@ -18,12 +19,13 @@ class Issuer:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._prefix = run.id
         self._issued = run.issued
 
     def new(self, kind: str) -> str:
         """Give the next id."""
         self._issued += 1
-        return f"{self._run.id}/{kind}-{self._issued}"
+        return f"{self._prefix}/{kind}-{self._issued}"
 
     @property
     def run(self) -> Run:
@@ -49,14 +51,10 @@ def charge(budget: Budget, usage: tuple[ModelUsage, ...], *, attempt: bool) -> B
     """Add what an answer used to the budget of the run; only attempts of its own model calls spend its tokens."""
     if not usage:
         return budget
-    return Budget(
-        token_budget=budget.token_budget,
-        continuations=budget.continuations,
-        spent_at_check=budget.spent_at_check,
-        last_delta=budget.last_delta,
+    return evolve(
+        budget,
         output_tokens=budget.output_tokens + (total_output(usage) if attempt else 0),
         cost=budget.cost + total_cost(usage),
-        cost_before=budget.cost_before,
     )
 
 
@@ -64,8 +62,11 @@ def charged(state: LoopState, usage: tuple[ModelUsage, ...], *, attempt: bool = 
     """Add what an answer used to the run's budget and totals; ``attempt``: it answers a model call."""
     if not usage:
         return state
-    control = evolve(state.control, budget=charge(state.control.budget, usage, attempt=attempt))
-    return LoopState(control=control, data=evolve(state.data, usage=add_usage(state.data.usage, usage)))
+    control, data = state.control, state.data
+    return LoopState(
+        with_budget(control, charge(control.budget, usage, attempt=attempt)),
+        with_total(data, add_usage(data.usage, usage)),
+    )
 
 
 def user_message(message_id: str, kind: MessageKind, text: str) -> Message:
@@ -77,7 +78,7 @@ def user_message(message_id: str, kind: MessageKind, text: str) -> Message:
 
 def results_message(state: LoopState, message_id: str) -> Message | None:
     """Make the one user message that answers all calls of the kept reply, in their order; None without calls."""
-    blocks = tuple(call.result for call in state.data.iteration.calls if call.result is not None)
+    blocks = tuple([call.result for call in state.data.iteration.calls if call.result is not None])
     if not blocks:
         return None
     return message(message_id, "user", MessageKind.TOOL_RESULTS, blocks)
@@ -89,15 +90,14 @@ def history(state: LoopState, issuer: Issuer) -> tuple[Message, ...]:
     if iteration.reply is None:
         return iteration.view
     results = results_message(state, issuer.new("msg"))
-    if results is None:
-        return (*iteration.view, iteration.reply)
-    return (*iteration.view, iteration.reply, results)
+    added = (iteration.reply,) if results is None else (iteration.reply, results)
+    return iteration.view + added
 
 
 def shown_results(state: LoopState, messages: tuple[Message, ...]) -> tuple[Effect, ...]:
     """Show the answers that ``messages``, made by :func:`history`, has behind the view."""
     added = messages[len(state.data.iteration.view) :]
-    return tuple(Emit(output=UserOutput(message=item)) for item in added if item.kind is MessageKind.TOOL_RESULTS)
+    return tuple([Emit(UserOutput(item)) for item in added if item.kind is MessageKind.TOOL_RESULTS])
 
 
 def cancel_all(control: Control) -> tuple[Effect, ...]:

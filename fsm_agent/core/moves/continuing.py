@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from ..context.report import LayerReport
 from ..context.store import ContextState
-from ..control import AutoCompactTracking, Budget, Call, Control, Guards, Queue, Run, Salvage, ToolUseContext, Wait
-from ..control import Tools as ToolsRecord
+from ..control import (
+    AutoCompactTracking,
+    Budget,
+    Call,
+    ContextFacts,
+    Control,
+    Guards,
+    Queue,
+    Run,
+    Salvage,
+    ToolUseContext,
+)
 from ..evolving import evolve
 from ..messages import Message
 from ..phases import ContinueReason
+from ..rebuild import NO_TOOLS, NO_WAIT
 from ..state import Data, Inbox, Iteration, LoopState, call_ids
 
 
@@ -69,26 +80,28 @@ def continued(
         tool_use_context=evolve(tool_use_context, model=queue.switch) if queue.switch else tool_use_context,
         # An overload streak outlives a salvage: the model that is due is decided by it.
         call=Call(overloads=old.call.overloads if salvage is not None else 0),
-        tools=ToolsRecord(),
-        guards=evolve(
-            guards,
-            max_output_tokens_recovery_count=max_output_tokens_recovery_count,
-            has_attempted_reactive_compact=has_attempted_reactive_compact,
-            max_output_tokens_override=max_output_tokens_override,
-            stop_hook_active=stop_hook_active,
+        tools=NO_TOOLS,
+        guards=Guards(
+            max_output_tokens_recovery_count,
+            has_attempted_reactive_compact,
+            max_output_tokens_override,
+            stop_hook_active,
+            guards.blocks_in_row,
+            guards.blocks_in_run,
+            guards.salvages,
+            guards.pauses,
+            guards.malformed,
+            guards.empty_retried,
+            guards.thinking_dropped,
+            guards.refusal_fallback,
+            guards.model_calls,
+            guards.rounds,
+            guards.loop_warned,
         ),
         budget=budget,
-        queue=evolve(queue, switch="", pending_tool_use_summary=pending_tool_use_summary),
-        context=evolve(
-            facts,
-            tracking=auto_compact_tracking,
-            tried=() if new_pass else facts.tried,
-            compact_off=False if new_pass else facts.compact_off,
-            compacted_in_pass=False if new_pass else facts.compacted_in_pass,
-            compacting=None,
-            replacing=0,
-        ),
-        wait=Wait(),
+        queue=Queue(queue.commands, queue.compact, queue.forced, "", pending_tool_use_summary),
+        context=_facts(facts, auto_compact_tracking, new_pass),
+        wait=NO_WAIT,
         salvage=salvage,
         flight=old.flight,
     )
@@ -103,6 +116,24 @@ def continued(
         call_ids=_grown_ids(state, messages) if appended else call_ids(messages),
     )
     return LoopState(control=control, data=data)
+
+
+def _facts(old: ContextFacts, tracking: AutoCompactTracking, new_pass: bool) -> ContextFacts:
+    return ContextFacts(
+        old.tokens,
+        old.blocking_tokens,
+        old.fixed_tokens,
+        old.compactable,
+        old.sendable,
+        old.thinking,
+        old.staged,
+        tracking,
+        () if new_pass else old.tried,
+        False if new_pass else old.compact_off,
+        False if new_pass else old.compacted_in_pass,
+        compacting=None,
+        replacing=0,
+    )
 
 
 def _grown_ids(state: LoopState, messages: tuple[Message, ...]) -> str:

@@ -15,6 +15,7 @@ from ..guards.call import counts_as_changed
 from ..messages import MessageKind
 from ..outputs import UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason
+from ..rebuild import with_guards
 from ..state import Iteration, LoopState
 from .common import Issuer, discard, finish, history, shown_results, user_message
 from .continuing import continued
@@ -54,9 +55,12 @@ def _refusal_words(details: str) -> str:
 def _run_tools(state: LoopState, event: Event, config: LoopConfig, malformed: int) -> tuple[LoopState, tuple[Effect, ...]]:
     cut = is_cut(state.control)
     kept, effects = keep(state, closed(state), event)
-    guards = evolve(kept.control.guards, malformed=malformed)
-    tools = evolve(kept.control.tools, after_stream=True)
-    rounds = Round(LoopState(control=evolve(kept.control, guards=guards, tools=tools), data=kept.data))
+    guards = kept.control.guards
+    if guards.malformed != malformed:
+        guards = evolve(guards, malformed=malformed)
+        kept = LoopState(with_guards(kept.control, guards), kept.data)
+    rounds = Round(kept)
+    rounds.after_stream = True
     for position, call in enumerate(rounds.calls):
         if call.whole or call.state is not CallState.QUEUED:
             continue

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ..context.usage import with_usage
-from ..control import CallState, Control
+from ..control import CallState, Control, Tools
 from ..effects import Effect, Emit, RunPostSamplingHooks
 from ..events import Event, StreamCompleted
 from ..evolving import evolve
 from ..messages import MessageKind, message
 from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
+from ..rebuild import with_kept, with_message, with_reply
 from ..request.pairing import has_open_server_calls
 from ..state import LoopState
 from .stream import block_id, empty_call
@@ -18,7 +19,7 @@ from .tools import result_id
 def closed(state: LoopState) -> tuple[int, ...]:
     """Give the positions of all blocks that the stream closed."""
     iteration = state.data.iteration
-    return tuple(position for position in range(len(iteration.blocks)) if position not in iteration.unclosed)
+    return tuple([position for position in range(len(iteration.blocks)) if position not in iteration.unclosed])
 
 
 def without_calls(state: LoopState) -> tuple[int, ...]:
@@ -71,11 +72,11 @@ def keep(state: LoopState, positions: tuple[int, ...], event: Event) -> tuple[Lo
         effects.append(Emit(output=Tombstone(ids=tuple(gone))))
     reply = None
     if chosen:
-        blocks = tuple(stored.get(position, iteration.blocks[position]) for position in chosen)
+        blocks = tuple([stored.get(position, iteration.blocks[position]) for position in chosen])
         reply = message(call_id, "assistant", MessageKind.ASSISTANT, blocks, model=control.tool_use_context.model)
-        effects.append(Emit(output=AssistantOutput(message=reply)))
-        effects.append(Emit(output=CallEnd(call=call_id, ending=Ending.KEPT)))
-        effects.append(RunPostSamplingHooks(reply=reply))
+        effects.append(Emit(AssistantOutput(reply)))
+        effects.append(Emit(CallEnd(call_id, Ending.KEPT)))
+        effects.append(RunPostSamplingHooks(reply))
     else:
         effects.append(Emit(output=CallEnd(call=call_id, ending=Ending.DISCARDED)))
     context = data.context
@@ -83,12 +84,15 @@ def keep(state: LoopState, positions: tuple[int, ...], event: Event) -> tuple[Lo
         context = evolve(context, open_server_calls=True)
     if reply is not None and isinstance(event, StreamCompleted):
         context = with_usage(context, reply.model, reply.id, event.context_tokens)
-    tools = evolve(control.tools, calls=tuple(calls), yielded=sum(call.state is CallState.YIELDED for call in calls))
-    guards = evolve(control.guards, empty_retried=False, malformed=0) if chosen else control.guards
+    old, guards = control.tools, control.guards
+    yielded = len([call for call in calls if call.state is CallState.YIELDED])
+    tools = Tools(tuple(calls), yielded, old.stopped, old.failed, old.after_stream)
+    if chosen and (guards.empty_retried or guards.malformed):
+        guards = evolve(guards, empty_retried=False, malformed=0)
     return (
         LoopState(
-            control=evolve(control, tools=tools, guards=guards),
-            data=evolve(data, context=context, iteration=evolve(iteration, calls=tuple(records), reply=reply)),
+            with_kept(control, tools, guards),
+            with_reply(data, with_message(iteration, tuple(records), reply), context),
         ),
         tuple(effects),
     )

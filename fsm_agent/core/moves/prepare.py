@@ -6,7 +6,7 @@ from ..config import LoopConfig
 from ..context.collapse import staged
 from ..context.compact import plan
 from ..context.pipeline import prepare
-from ..control import AutoCompactTracking, Call, Control, Flight, Tools, Wait
+from ..control import AutoCompactTracking, Call, ContextFacts, Control, Flight, Wait
 from ..effects import CallModel, Compact, Effect, EffectKind, Emit, PrefetchKind, StageCollapse, StartPrefetch, StartTimer
 from ..events import Event, TimerFired
 from ..evolving import evolve
@@ -14,6 +14,7 @@ from ..failures import ErrorKind
 from ..guards.context import breaker_is_open
 from ..outputs import Notice, RequestStart, Retrying
 from ..phases import CompactKind
+from ..rebuild import with_attempt, with_facts, with_iteration, with_view
 from ..request.build import Built, build
 from ..request.compaction import compaction_request
 from ..request.pairing import has_open_server_calls, settle_server_calls
@@ -59,28 +60,29 @@ def enter_preparing(state: LoopState, event: Event, config: LoopConfig) -> tuple
         context, request, failed = built.context, built.request, ""
     else:
         context, request, failed = prepared.context, None, f"{built.rule} ({built.message_id})"
-    facts = evolve(
-        control.context,
-        tokens=prepared.tokens,
-        blocking_tokens=prepared.blocking_tokens,
-        fixed_tokens=prepared.fixed_tokens,
-        compactable=prepared.compactable,
-        sendable=not failed,
-        thinking=request is not None and context.sent.thinking,
-        staged=staged(context),
+    old = control.context
+    facts = ContextFacts(
+        prepared.tokens,
+        prepared.blocking_tokens,
+        prepared.fixed_tokens,
+        prepared.compactable,
+        not failed,
+        request is not None and context.sent.thinking,
+        staged(context),
+        old.tracking,
+        old.tried,
+        old.compact_off,
+        old.compacted_in_pass,
+        old.compacting,
+        old.replacing,
     )
     reports = data.iteration.reports + prepared.reports if prepared.reports else data.iteration.reports
     iteration = Iteration(view=prepared.view, request=request, details=failed, reports=reports)
+    ids = data.call_ids if len(prepared.view) == len(data.messages) else call_ids(prepared.view)
     return (
         LoopState(
-            control=evolve(control, run=issuer.run, context=facts, flight=tuple(flight)),
-            data=evolve(
-                data,
-                messages=prepared.view,
-                iteration=iteration,
-                context=context,
-                call_ids=data.call_ids if len(prepared.view) == len(data.messages) else call_ids(prepared.view),
-            ),
+            with_facts(control, issuer.run, facts, tuple(flight)),
+            with_view(data, prepared.view, iteration, context, ids),
         ),
         tuple(effects),
     )
@@ -95,22 +97,17 @@ def call_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loop
     effect_id = issuer.new(EffectKind.CALL)
     guards = control.guards
     call = Call(id=effect_id, attempt=control.call.attempt + 1, overloads=control.call.overloads, streaming=True)
-    next_control = evolve(
+    next_control = with_attempt(
         control,
-        run=issuer.run,
-        call=call,
-        tools=Tools(),
-        guards=evolve(guards, model_calls=guards.model_calls + 1),
-        wait=Wait(),
-        salvage=None,
-        flight=(*control.flight, Flight(id=effect_id, kind=EffectKind.CALL)),
+        issuer.run,
+        call,
+        evolve(guards, model_calls=guards.model_calls + 1),
+        (*control.flight, Flight(effect_id, EffectKind.CALL)),
     )
-    iteration = evolve(data.iteration, blocks=(), calls=(), failure=None, emitted=(), unclosed=(), reply=None, words=())
-    effects = (
-        Emit(output=RequestStart(call=effect_id, model=request.model)),
-        CallModel(id=effect_id, request=request),
-    )
-    return LoopState(control=next_control, data=evolve(data, iteration=iteration)), effects
+    old = data.iteration
+    iteration = Iteration(view=old.view, request=request, details=old.details, reports=old.reports)
+    effects = (Emit(RequestStart(effect_id, request.model)), CallModel(effect_id, request))
+    return LoopState(next_control, with_iteration(data, iteration)), effects
 
 
 def compaction(state: LoopState, config: LoopConfig, kind: CompactKind, effect_id: str) -> tuple[Compact, int]:

@@ -12,16 +12,19 @@ from ..loops import loop_length
 from ..messages import Message, MessageKind
 from ..outputs import Notice, UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason
+from ..rebuild import with_wait
 from ..state import Inbox, LoopState
 from .common import Issuer, finish, history, shown_results, user_message, without
 from .continuing import continued
+
+_NOTHING_ASKED = Wait(answered=True)
 
 
 def gather(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """Ask the attachment providers, if there are any."""
     control = state.control
     if not config.attachments or control.call.unresolved:
-        return LoopState(control=evolve(control, wait=Wait(answered=True)), data=state.data), ()
+        return LoopState(with_wait(control, _NOTHING_ASKED), state.data), ()
     issuer = Issuer(control.run)
     effect = GatherAttachments(id=issuer.new(EffectKind.ATTACHMENTS), turn=control.run.turn_count)
     flight = (*control.flight, Flight(id=effect.id, kind=EffectKind.ATTACHMENTS))
@@ -45,7 +48,8 @@ def _injected(
 ) -> tuple[tuple[Message, ...], Inbox, Queue, Guards, tuple[Effect, ...]]:
     """Give what goes in after the results: queued commands, attachments, notices. Nothing while the API waits."""
     control, inbox, queue, guards = state.control, state.data.inbox, state.control.queue, state.control.guards
-    if control.call.unresolved:
+    looping = loop_length(guards.rounds) >= config.loop_rounds and not guards.loop_warned
+    if control.call.unresolved or not (looping or queue.commands or _waits(inbox)):
         return (), inbox, queue, guards, ()
     taken: list[Message] = []
     effects: list[Effect] = []
@@ -56,7 +60,7 @@ def _injected(
     taken.extend(inbox.attachments)
     taken.extend(inbox.prefetched)
     notices = inbox.notices
-    if loop_length(guards.rounds) >= config.loop_rounds and not guards.loop_warned:
+    if looping:
         notices = (*notices, texts.LOOP_WARNING)
         guards = evolve(guards, loop_warned=True)
         effects.append(Emit(output=Notice(text="The same calls repeat; the model was warned.", level="warning")))
@@ -65,6 +69,10 @@ def _injected(
     elsewhere = tuple(entry for entry in inbox.commands if entry[0] not in queue.commands)
     left = Inbox(commands=elsewhere, instructions=inbox.instructions)
     return tuple(taken), left, evolve(queue, commands=()), guards, tuple(effects)
+
+
+def _waits(inbox: Inbox) -> bool:
+    return bool(inbox.attachments or inbox.prefetched or inbox.notices)
 
 
 def _summarize(
@@ -98,10 +106,7 @@ def _next_turn(state: LoopState, config: LoopConfig, *, salvaged: bool) -> tuple
         messages=messages + injected,
         tool_use_context=control.tool_use_context,
         auto_compact_tracking=AutoCompactTracking(
-            compacted=tracking.compacted,
-            turns_since=tracking.turns_since + 1,
-            failures=tracking.failures,
-            opened_at=tracking.opened_at,
+            tracking.compacted, tracking.turns_since + 1, tracking.failures, tracking.opened_at
         ),
         max_output_tokens_recovery_count=guards.max_output_tokens_recovery_count if salvaged else 0,
         has_attempted_reactive_compact=guards.has_attempted_reactive_compact if salvaged else False,

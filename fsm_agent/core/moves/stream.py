@@ -11,20 +11,21 @@ from ..config import LoopConfig
 from ..context.microcompact import LAYER as MICROCOMPACT
 from ..context.microcompact import applied
 from ..context.report import LayerReport
-from ..control import Call, CallState, Control, Fault, ToolCall
+from ..control import Call, CallState, Control, Fault, ToolCall, Tools
 from ..effects import Effect, Emit
 from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, StreamStarted, ToolUse
 from ..evolving import evolve
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
 from ..outputs import BlockOutput
-from ..rebuild import with_block, with_call, with_iteration
+from ..rebuild import with_answer, with_block, with_call, with_call_block, with_end, with_iteration, with_reply
 from ..state import CallData, Iteration, LoopState
 from .common import Issuer, charged, without
 from .tools import Round
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PASSIVE = ("thinking", "redacted_thinking", "tool_use")
 """Types that alone do not make a reply usable: thinking says nothing, calls are judged on their own."""
 
@@ -64,7 +65,8 @@ def _call_completed(
     state: LoopState, event: BlockCompleted, use: ToolUse, config: LoopConfig
 ) -> tuple[LoopState, tuple[Effect, ...]]:
     issuer = Issuer(state.control.run)
-    twice = bool(use.id) and any(item.use.id == use.id for item in state.data.iteration.calls)  # no id is not one id
+    # No id is not one id.
+    twice = bool(use.id) and use.id in [item.use.id for item in state.data.iteration.calls]
     stored, block = _stored(state, event.block, use, issuer, twice)
     control, data = state.control, state.data
     iteration = data.iteration
@@ -80,28 +82,24 @@ def _call_completed(
         outcome=None,
         traits=use.traits,
     )
-    tools = control.tools
-    tools = evolve(tools, calls=(*tools.calls, record))
-    next_control = evolve(control, run=issuer.run, tools=tools)
-    next_iteration = evolve(
+    next_iteration = with_call_block(
         iteration,
-        blocks=(*iteration.blocks, block),
-        calls=(*iteration.calls, CallData(use=use)),
-        emitted=(*iteration.emitted, output_id),
+        (*iteration.blocks, block),
+        (*iteration.calls, CallData(use=use)),
+        (*iteration.emitted, output_id),
     )
-    moved = LoopState(control=next_control, data=with_iteration(data, next_iteration))
-    rounds = Round(moved)
-    rounds.effects.append(
-        Emit(output=BlockOutput(id=output_id, call=control.call.id, index=event.index, message_id=control.call.id, block=block))
-    )
-    if tools.failed:
-        rounds.refuse(len(rounds.calls) - 1, texts.sibling_failed(tools.failed))
+    rounds = Round(LoopState(control, with_iteration(data, next_iteration)))
+    rounds.calls.append(record)
+    rounds.run = issuer.run
+    rounds.effects.append(Emit(BlockOutput(output_id, control.call.id, event.index, control.call.id, block)))
+    if rounds.failed:
+        rounds.refuse(len(rounds.calls) - 1, texts.sibling_failed(rounds.failed))
     return rounds.done(config)
 
 
 def _stored(state: LoopState, block: Block, use: ToolUse, issuer: Issuer, twice: bool) -> tuple[str, Block]:
     """Give the id and the block under which a call is stored: a bad, used or repeated id is replaced by one of ours."""
-    name = _NAME.sub("_", use.name)[:64] or "unknown"
+    name = use.name if _PLAIN_NAME.fullmatch(use.name) else _NAME.sub("_", use.name)[:64] or "unknown"
     fresh = twice or not _ID.fullmatch(use.id) or f"\n{use.id}\n" in state.data.call_ids
     if not fresh and name == use.name and block.id == use.id:
         return use.id, block
@@ -120,27 +118,18 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     state = charged(state, event.usage, attempt=True)
     control, data = state.control, state.data
     cut = event.stop_reason in CUT_REASONS
-    calls = tuple(evolve(call, whole=call.started or (call.whole and not (cut and call.last))) for call in control.tools.calls)
+    calls = tuple([_decided(call, cut) for call in control.tools.calls])
     usable = control.call.usable and (cut or _closed_usable(data.iteration))
     fault = None
     failure = None
     if event.stop_reason == WINDOW_EXCEEDED and not usable and not any(call.whole for call in calls):
         fault = Fault(kind=ErrorKind.PROMPT_TOO_LONG)
         failure = ModelFailure(kind=ErrorKind.PROMPT_TOO_LONG, message="the context window was full before anything was said")
-    call = Call(
-        id=control.call.id,
-        attempt=control.call.attempt,
-        overloads=0,
-        streaming=False,
-        usable=usable,
-        stop_reason=event.stop_reason,
-        fault=fault,
-        unresolved=event.unresolved,
-    )
-    next_control = evolve(
-        control, call=call, tools=evolve(control.tools, calls=calls), flight=without(control.flight, event.id)
-    )
-    iteration = evolve(data.iteration, details=event.stop_details, failure=failure)
+    call = Call(control.call.id, control.call.attempt, 0, False, usable, event.stop_reason, fault, event.unresolved)
+    old = control.tools
+    tools = Tools(calls, old.yielded, old.stopped, old.failed, old.after_stream)
+    next_control = with_answer(control, call, tools, without(control.flight, event.id))
+    iteration = with_end(data.iteration, failure, event.stop_details)
     context, boundary = applied(data.context, event.cleared_tokens, control.context.tokens)
     effects: tuple[Effect, ...] = ()
     if boundary is not None:
@@ -148,15 +137,21 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
         report = LayerReport(MICROCOMPACT, freed=freed, detail=f"cached: {boundary.detail}")
         iteration = evolve(iteration, reports=(*iteration.reports, report))
         effects = (Emit(output=boundary),)
-    return LoopState(control=next_control, data=evolve(data, iteration=iteration, context=context)), effects
+    return LoopState(next_control, with_reply(data, iteration, context)), effects
+
+
+def _decided(call: ToolCall, cut: bool) -> ToolCall:
+    """Say of a call whether it is whole, now that it is known how the reply ended."""
+    whole = call.started or (call.whole and not (cut and call.last))
+    return call if call.whole is whole else evolve(call, whole=whole)
 
 
 def _closed_usable(iteration: Iteration) -> bool:
     """A block that was closed says something: only a cut reply may be continued from what was not closed."""
-    return any(
-        block.type not in PASSIVE and not block.blank and position not in iteration.unclosed
-        for position, block in enumerate(iteration.blocks)
-    )
+    for position, block in enumerate(iteration.blocks):
+        if block.type not in PASSIVE and not block.blank and position not in iteration.unclosed:
+            return True
+    return False
 
 
 def stream_failed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

@@ -14,7 +14,7 @@ from ..events import Event, Outcome, ToolFinished, ToolProgressed, ToolStarted
 from ..evolving import evolve
 from ..loops import loop_length, remember, round_digest
 from ..outputs import ToolProgress, ToolResult
-from ..rebuild import moved_call, with_calls, with_iteration, with_round, with_tools
+from ..rebuild import moved_call, with_calls, with_guards, with_iteration, with_round, with_tools
 from ..scheduling import startable
 from ..state import CallData, LoopState
 from .common import Issuer, charged
@@ -76,7 +76,7 @@ class Round:
 
     def start(self, config: LoopConfig) -> None:
         """Start the calls that may run now."""
-        if self.stopped or self.failed or all(call.state is not CallState.QUEUED for call in self.calls):
+        if self.stopped or self.failed or CallState.QUEUED not in [call.state for call in self.calls]:
             return
         issuer = Issuer(self.run)
         for position in startable(self.calls, self.after_stream, config):
@@ -127,12 +127,12 @@ class Round:
         tools = Tools(tuple(self.calls), self.yielded, self.stopped, self.failed, self.after_stream)
         next_control = with_round(control, self.run, tools, self.flight)
         if self.after_stream and self.calls and self.yielded == len(self.calls):
-            next_control = evolve(next_control, guards=self._close(control.guards, config))
+            next_control = with_guards(next_control, self._close(control.guards, config))
         iteration = with_calls(data.iteration, tuple(self.data), self.emitted)
         return LoopState(next_control, with_iteration(data, iteration)), tuple(self.effects)
 
     def _close(self, guards: Guards, config: LoopConfig) -> Guards:
-        parts = tuple((item.use.name, item.use.input_json or item.use.raw, _digest(item)) for item in self.data)
+        parts = tuple([(item.use.name, item.use.input_json or item.use.raw, _digest(item)) for item in self.data])
         rounds = remember(guards.rounds, round_digest(parts), config.loop_rounds + 2)
         warned = guards.loop_warned and loop_length(rounds) >= config.loop_rounds
         return evolve(guards, rounds=rounds, loop_warned=warned)
