@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.config import LoopConfig
 from ..core.control import Control
 from ..core.events import EffectFailed, StreamCompleted, StreamFailed
-from ..core.guards.budget import is_sub_agent
 from ..core.phases import Cause, ContinueReason, Phase
 from ..core.rank import calls_bound, rank
 from ..core.state import LoopState
 from .law import Edge, edge_law, state_law
+from .limits import is_agent
 
 _KEPT = ("run_tools", "malformed_answered", "ask_stop_hooks", "salvage_and_end")
 """Rows that keep a reply and so give the empty retry back. Each way on is exempt, an end, or pays with more."""
@@ -34,6 +36,17 @@ def measure(control: Control, config: LoopConfig) -> tuple[int, ...]:
     return (*now[:-1], 2 * now.attempts - 1)
 
 
+_LAST: list[Any] = [None, None, ()]
+"""The control and configuration measured last, and their measure: an exploration asks of many edges of one state."""
+
+
+def _measured(control: Control, config: LoopConfig) -> tuple[int, ...]:
+    if _LAST[0] is not control or _LAST[1] is not config:
+        _LAST[:] = control, config, measure(control, config)
+    measured: tuple[int, ...] = _LAST[2]
+    return measured
+
+
 @edge_law("I8")
 def the_rank_falls(edge: Edge) -> str:
     """The rank never rises within a run, and falls with each model call but the exempt ones."""
@@ -41,7 +54,7 @@ def the_rank_falls(edge: Edge) -> str:
         return ""
     if edge.calls and edge.new.guards.model_calls == 1:
         return ""
-    before, after = measure(edge.old, edge.config), measure(edge.new, edge.config)
+    before, after = _measured(edge.old, edge.config), measure(edge.new, edge.config)
     if edge.calls:
         return "" if after < before else f"a call, and the rank went from {before} to {after}"
     return "" if after <= before else f"the rank rose from {before} to {after}"
@@ -190,14 +203,14 @@ def the_token_budget_decides(edge: Edge) -> str:
     """The loop goes on for a token budget only in the main run and under nine tenths; else it stops by name."""
     budget = edge.new.budget
     if edge.took("token_budget_continuation"):
-        if budget.token_budget is None or is_sub_agent(edge.new):
+        if budget.token_budget is None or is_agent(edge.new):
             return "continued without a budget of its own"
         if 10 * budget.output_tokens >= 9 * budget.token_budget:
             return "continued above nine tenths"
         return "" if budget.continuations == edge.old.budget.continuations + 1 else "the continuation was not counted"
     if budget.continuations != edge.old.budget.continuations and not edge.took("run_started"):
         return "a continuation was counted that did not happen"
-    if edge.took("completed") and budget.token_budget is not None and not is_sub_agent(edge.new):
+    if edge.took("completed") and budget.token_budget is not None and not is_agent(edge.new):
         return "a run with a budget ended as end_turn"
     return ""
 

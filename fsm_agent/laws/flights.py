@@ -68,6 +68,8 @@ def nothing_follows_the_end(edge: Edge) -> str:
 @edge_law("I5")
 def flights_balance(edge: Edge) -> str:
     """What is in flight after a step: what was, and what was issued, without what was answered or cancelled."""
+    if edge.new.flight is edge.old.flight and not edge.issued and not edge.cancels:
+        return ""
     before = [item.id for item in edge.old.flight]
     issued = [effect.id for effect in edge.issued]
     cancelled = edge.cancels
@@ -78,15 +80,17 @@ def flights_balance(edge: Edge) -> str:
         return f"what was not in flight was cancelled: {sorted(set(cancelled) - known)}"
     gone = set(cancelled)
     after = [item.id for item in edge.new.flight]
-    if len(set(after)) != len(after):
+    alive = set(after)
+    if len(alive) != len(after):
         return "an effect is in flight twice"
     answered = "" if EVENT_KINDS[type(edge.event)] in USER_KINDS else edge.event.id  # type: ignore[union-attr]
-    expected = {name for name in (*before, *issued) if name not in gone}
-    missing = expected - set(after)
-    if not set(after) <= expected:
-        return f"in flight, though nobody issued it: {sorted(set(after) - expected)}"
-    if missing - {answered}:
-        return f"lost from flight without an answer: {sorted(missing - {answered})}"
+    expected = known - gone
+    if not alive <= expected:
+        return f"in flight, though nobody issued it: {sorted(alive - expected)}"
+    missing = expected - alive
+    missing.discard(answered)
+    if missing:
+        return f"lost from flight without an answer: {sorted(missing)}"
     if answered in gone:
         return "the answered effect was cancelled too"
     return ""
