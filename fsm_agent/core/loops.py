@@ -31,20 +31,14 @@ def loop_length(rounds: tuple[str, ...]) -> int:
     Returns:
         The larger of the two counts; a pair that alternates needs two rounds for each.
     """
-    if not rounds:
-        return 0
-    last = rounds[-1]
-    equal = 0
-    for digest in reversed(rounds):
-        if digest != last:
-            break
-        equal += 1
-    if equal > 1 or len(rounds) < 2:
-        return equal
-    pair = (rounds[-2], last)
-    alternating = 0
-    for index in range(len(rounds) - 1, -1, -1):
-        if rounds[index] != pair[(index - len(rounds)) % 2]:
-            break
-        alternating += 1
-    return max(equal, alternating // 2)
+    return max(_repeats(rounds, 1), _repeats(rounds, 2))
+
+
+def _repeats(rounds: tuple[str, ...], size: int) -> int:
+    """Count how often the last ``size`` rounds stand in a row."""
+    unit = rounds[-size:]
+    count = 0
+    while rounds and rounds[-size:] == unit:
+        count += 1
+        rounds = rounds[:-size]
+    return count

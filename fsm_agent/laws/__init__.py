@@ -7,16 +7,46 @@ and its replay, and are judged there.
 
 from __future__ import annotations
 
-from . import aborts, calls, commands, counters, flights, replies, requests, table, values
+from . import (
+    aborts,
+    calls,
+    choices,
+    commands,
+    counters,
+    endings,
+    flights,
+    keeping,
+    lines,
+    loops,
+    replies,
+    requests,
+    rounds,
+    table,
+    values,
+    waits,
+)
 from .law import Edge, Law, Over, edge_law, run_law, state_law
 from .runs import judge_run
 
-LAWS: tuple[Law, ...] = tuple(
-    law
-    for module in (table, flights, aborts, replies, calls, counters, commands, requests, values)
-    for law in vars(module).values()
-    if isinstance(law, Law)
+MODULES = (
+    table,
+    flights,
+    aborts,
+    replies,
+    calls,
+    counters,
+    commands,
+    requests,
+    values,
+    choices,
+    lines,
+    rounds,
+    keeping,
+    waits,
+    endings,
+    loops,
 )
+LAWS: tuple[Law, ...] = tuple(law for module in MODULES for law in vars(module).values() if isinstance(law, Law))
 """All laws over states and edges, in the order of their modules."""
 
 __all__ = ["LAWS", "Edge", "Law", "Over", "edge_law", "judge_run", "run_law", "state_law"]

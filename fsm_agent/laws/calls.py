@@ -7,9 +7,9 @@ from ..core.control import CallState
 from ..core.effects import EffectKind
 from ..core.events import EffectLost
 from ..core.phases import Phase
-from ..core.scheduling import may_start_early
 from ..core.state import LoopState
 from .law import Edge, edge_law, state_law
+from .rounds import early_allowed
 
 
 @state_law("I12")
@@ -78,7 +78,7 @@ def a_decision_runs_once(edge: Edge) -> str:
             return f"{effect.tool_use_id} was run though it is not whole"
         if edge.new.tools.stopped or edge.new.tools.failed:
             return "a call was run after a stop or a cancelling failure"
-        if not edge.new.tools.after_stream and not may_start_early(now, edge.config):
+        if not edge.new.tools.after_stream and not early_allowed(now, edge.config):
             return f"{effect.tool_use_id} was run while the model streams"
     return ""
 

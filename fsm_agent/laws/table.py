@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ..core.config import LoopConfig
 from ..core.control import Control
-from ..core.effects import Effect
 from ..core.events import Event, EventKind
 from ..core.phases import TERMINAL_SET, TRANSIENT, ContinueReason
-from ..core.rows import STALE, TABLE
+from ..core.rows import STALE
 from ..core.state import LoopState
-from ..core.step import LOOKUP, Lookup, step
-from ..core.table import Move, Row, RowKind
+from ..core.step import LOOKUP
+from ..core.table import Row, RowKind
 from .law import IGNORES, ROWS, Edge, edge_law, state_law
+from .micro import retraced
 
 
 @state_law("I1")
@@ -91,22 +89,6 @@ def terminal_goes_with_phase(state: LoopState, config: LoopConfig) -> str:
     return "something is in flight after the end" if state.control.flight else ""
 
 
-_Seen = tuple[Row, Control, Event]
-_SEEN: list[_Seen] = []
-"""Rows as the retraced step takes them; emptied before and after each."""
-
-
-def _noting(row: Row) -> Row:
-    def act(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
-        _SEEN.append((row, state.control, event))
-        return row.move.act(state, event, config)
-
-    return evolve(row, move=Move(row.move.name, act))
-
-
-_NOTED = Lookup(evolve(TABLE, rows=tuple(_noting(row) for row in TABLE.rows)))
-
-
 def holding(rows: tuple[Row, ...], control: Control, event: Event, config: LoopConfig) -> tuple[Row, ...]:
     """Give the rows of a cell whose condition holds while none that is declared before it does.
 
@@ -123,16 +105,13 @@ def holding(rows: tuple[Row, ...], control: Control, event: Event, config: LoopC
 @edge_law("I4", costly=True)
 def guards_are_a_partition(edge: Edge) -> str:
     """In each cell that a step passes exactly one row holds, the one that is taken; where the step rests, none does."""
-    _SEEN.clear()
-    made = step(edge.before, edge.event, edge.config, _NOTED)
-    seen = tuple(_SEEN)
-    _SEEN.clear()
-    for row, control, event in seen:
-        cell = LOOKUP.cells[row.source][row.event]
+    seen, rest_state = retraced(edge)
+    for one in seen:
+        cell = LOOKUP.cells[one.row.source][one.row.event]
         assert isinstance(cell, tuple)
-        found = [item.name for item in holding(cell, control, event, edge.config)]
-        if found != [row.name]:
-            return f"row {row.name} was taken, but these hold: {found}"
-    rest = LOOKUP.auto[made.state.control.phase]
-    left = holding(rest, made.state.control, edge.event, edge.config)
+        found = [item.name for item in holding(cell, one.old, one.event, edge.config)]
+        if found != [one.row.name]:
+            return f"row {one.row.name} was taken, but these hold: {found}"
+    rest = LOOKUP.auto[rest_state.control.phase]
+    left = holding(rest, rest_state.control, edge.event, edge.config)
     return f"the step rests, but {left[0].name} holds" if left else ""

@@ -1,12 +1,16 @@
 """``python -m tests.mutants``: change the core in every small way, and see what notices.
 
-``--sample N --seed S`` takes a sample, ``--only code`` or ``--only table`` one kind, ``--jobs`` processes at a time. The
-report goes to standard output. The exit code is 1 if a mutant survives that is not among the equivalent ones.
+``--sample N --seed S`` takes a sample, ``--only code`` or ``--only table`` one kind, ``--name`` those whose name holds a
+text; ``--jobs`` processes at a time. ``--results FILE`` writes each verdict as it comes and leaves out what the file holds
+already, so that a long run can be gone on with. The report goes to standard output. The exit code is 1 if a mutant
+survives that is not among the equivalent ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import random
 import sys
 import time
@@ -14,103 +18,99 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import asdict
 
-from . import code, judge, table
-from .workers import Done, forked
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "core"), str(TESTS)]
+
+from . import code, judge, table  # noqa: E402
+from .corpus import Corpus, corpus  # noqa: E402
+from .judge import Verdict  # noqa: E402
+from .workers import Done, forked  # noqa: E402
 
 EQUIVALENTS = Path(__file__).with_name("equivalents.txt")
-TIMED_OUT = "I8 no end within the time allowed"
-
-
-@frozen
-class Verdict:
-    """What noticed a mutant: ``laws`` alone, the rows that are reached, what is pinned; empty where it did not."""
-
-    name: str
-    laws: str
-    rows: str
-    goldens: str
-
-    @property
-    def killed(self) -> bool:
-        """True if anything noticed."""
-        return bool(self.laws or self.rows or self.goldens)
+NOTHING = "nothing changed"
+Mutant = code.CodeMutant | table.TableMutant
 
 
 def equivalents() -> dict[str, str]:
     """Read the mutants that change nothing, each with its reason: ``name # reason``."""
     found: dict[str, str] = {}
     for line in EQUIVALENTS.read_text(encoding="utf-8").splitlines():
-        name, hash_, reason = line.partition(" # ")
+        name, hash_, reason = line.rpartition(" # ")
         if hash_ and not line.startswith("#"):
             found[name.strip()] = reason.strip()
     return found
 
 
-def original(_: Any) -> dict[str, Any]:
-    """See what the original does."""
-    seen = judge.Seen()
-    words = judge.by_laws(seen)
-    return {
-        "laws": words,
-        "rows": sorted(seen.rows),
-        "emitted": {name: sorted(kinds) for name, kinds in sorted(seen.emitted.items())},
-        "scenarios": seen.scenarios,
-        "counts": seen.counts,
-        "goldens": judge.by_goldens(seen, {"scenarios": seen.scenarios, "counts": seen.counts}),
-    }
+def emitted(known: Corpus) -> dict[str, list[str]]:
+    """Give for each row the kinds of effects that its move gives alone."""
+    found: dict[str, set[str]] = {}
+    for one in known.situations:
+        if len(one.made.taken) == 1:
+            found.setdefault(one.made.taken[0], set()).update(table.kind_of(effect) for effect in one.made.effects)
+    return {name: sorted(kinds) for name, kinds in sorted(found.items())}
 
 
-def verdict(mutant: code.CodeMutant | table.TableMutant, known: dict[str, Any]) -> list[str]:
+def all_mutants(known: Corpus, only: str | None = None) -> list[Mutant]:
+    """Give every mutant, in a fixed order."""
+    mutants: list[Mutant] = []
+    if only != "table":
+        mutants += code.code_mutants()
+    if only != "code":
+        mutants += table.table_mutants(emitted(known))
+    return mutants
+
+
+def verdict(mutant: Mutant, known: Corpus, rows: dict[str, int]) -> dict[str, Any]:
     """Install a mutant in this process, and judge it."""
+    gc.disable()
+    numbers = judge.situations_of(mutant, known)
     if isinstance(mutant, code.CodeMutant):
         if not code.install(mutant):
-            return ["nothing changed", "", ""]
+            return asdict(Verdict(NOTHING))
     else:
         table.install(mutant)
-    seen = judge.Seen()
-    laws = judge.by_laws(seen)
-    if laws:
-        return [laws, "", ""]
-    rows = judge.by_rows(seen, known)
-    return ["", rows, "" if rows else judge.by_goldens(seen, known)]
+    return asdict(judge.judge(mutant, numbers, known, rows))
 
 
-def report(verdicts: list[Verdict], total: int, seconds: float, equal: dict[str, str]) -> int:
+def report(verdicts: dict[str, Verdict], total: int, seconds: float, equal: dict[str, str]) -> int:
     """Print what became of the mutants.
 
     Returns:
         The exit code.
     """
-    counted = [one for one in verdicts if one.laws != "nothing changed" and (one.killed or one.name not in equal)]
-    same = [one for one in verdicts if not one.killed and one.name in equal]
-    laws = [one for one in counted if one.laws]
-    rows = [one for one in counted if one.rows]
-    goldens = [one for one in counted if one.goldens]
-    alive = [one for one in counted if not one.killed]
+    same = {name for name, one in verdicts.items() if name in equal and not one.laws and not one.pinned}
+    wrong = sorted(name for name in verdicts if name in equal and name not in same)
+    counted = {name: one for name, one in verdicts.items() if one.laws != NOTHING and name not in same}
+    laws = {name: one for name, one in counted.items() if one.laws}
+    pinned = {name: one for name, one in counted.items() if one.pinned}
+    alive = {name: one for name, one in counted.items() if not one.laws and not one.pinned}
     size = max(1, len(counted))
+    never = sum(one.laws.startswith("I4 row") for one in laws.values())
     print(f"{len(verdicts)} of {total} mutants in {seconds:.0f} s; {len(same)} are equivalent")
-    print(
-        f"killed by stated laws alone: {len(laws) + len(rows)} of {len(counted)} ({100 * (len(laws) + len(rows)) / size:.1f} %)"
-    )
-    print(f"  of these because a declared row is never taken (I4): {len(rows)}")
-    print(f"killed by what is pinned only: {len(goldens)} ({100 * len(goldens) / size:.1f} %)")
+    print(f"killed by stated laws alone: {len(laws)} of {len(counted)} ({100 * len(laws) / size:.1f} %)")
+    print(f"  of these because a declared row is never taken (I4): {never}")
+    print(f"killed by what is pinned only: {len(pinned)} ({100 * len(pinned) / size:.1f} %)")
     print(f"survived: {len(alive)} ({100 * len(alive) / size:.1f} %)")
     kinds: dict[str, Counter[str]] = {}
-    for one in counted:
-        what = " ".join(one.name.split()[:2]).split(":")[0]
-        word = "laws" if one.laws or one.rows else "pinned" if one.goldens else "survived"
+    for name, one in counted.items():
+        what = " ".join(name.split()[:2]).split(":")[0]
+        word = "laws" if one.laws else "pinned" if one.pinned else "survived"
         kinds.setdefault(what, Counter())[word] += 1
     print("\n| mutants | laws | pinned only | survived |\n| --- | --- | --- | --- |")
     for what, counts in sorted(kinds.items()):
         print(f"| {what} | {counts['laws']} | {counts['pinned']} | {counts['survived']} |")
-    groups = Counter(one.laws.split(" ")[0] for one in laws)
+    groups = Counter(one.laws.split(" ")[0] for one in laws.values())
     print("\nby group: " + ", ".join(f"{group} {count}" for group, count in groups.most_common()))
-    for title, ones in (("pinned only", goldens), ("survived", alive)):
+    for title, ones in (("pinned only", pinned), ("survived", alive)):
         print(f"\n{title}:")
-        for one in sorted(ones, key=lambda one: one.name):
-            print(f"  {one.name}" + (f"  <- {one.goldens}" if one.goldens else ""))
+        for name, one in sorted(ones.items()):
+            print(f"  {name}   [{one.differs} of {one.asked}] {one.pinned} {one.where}")
+    if wrong:
+        print("\nlisted as equivalent, and noticed all the same:")
+        for name in wrong:
+            print(f"  {name}   {verdicts[name].laws}{verdicts[name].pinned}")
     return 1 if alive else 0
 
 
@@ -121,38 +121,54 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="this many, chosen by --seed; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=("code", "table"))
-    parser.add_argument("--seconds", type=float, default=60, help="processor seconds for one mutant")
+    parser.add_argument("--seconds", type=float, default=120, help="processor seconds for one mutant")
     parser.add_argument("--name", default="", help="only mutants whose name holds this")
+    parser.add_argument("--results", type=Path, help="a file of verdicts, to be gone on with")
+    parser.add_argument("--laws-only", action="store_true", help="do not ask the examples among the tests of the core")
     options = parser.parse_args()
-    (known,) = [done.value for done in forked([None], original, 1, 20 * options.seconds)]
-    if known is None or known["laws"] or known["goldens"]:
-        print(f"the original does not pass: {known and (known['laws'] or known['goldens'])}")
+    judge.LAWS_ONLY = options.laws_only
+    began = time.monotonic()
+    known = corpus(code.modules())
+    rows = {name: len(numbers) for name, numbers in known.rows.items()}
+    shares = [list(range(first, len(known.situations), options.jobs)) for first in range(options.jobs)]
+    code.prepare()
+    gc.collect()
+    gc.freeze()
+    faults = [
+        fault
+        for done in forked(shares, lambda share: judge.faults_of_the_original(known, share), options.jobs, 20 * options.seconds)
+        for fault in (done.value if done.value is not None else ["the original was not judged"])
+    ]
+    if faults:
+        print("the original does not pass:\n" + "\n".join(faults[:20]))
         return 2
-    mutants: list[code.CodeMutant | table.TableMutant] = []
-    if options.only != "table":
-        mutants += code.code_mutants()
-    if options.only != "code":
-        mutants += table.table_mutants(known["emitted"])
-    mutants = [mutant for mutant in mutants if options.name in mutant.name]
+    mutants = [mutant for mutant in all_mutants(known, options.only) if options.name in mutant.name]
     total = len(mutants)
     if options.sample and options.sample < total:
         mutants = random.Random(options.seed).sample(mutants, options.sample)
-    began = time.monotonic()
-    verdicts: list[Verdict] = []
-
-    def work(mutant: code.CodeMutant | table.TableMutant) -> list[str]:
-        return verdict(mutant, known)
-
-    for done in forked(mutants, work, options.jobs, options.seconds):
-        verdicts.append(_verdict(done))
+    print(f"{len(known.situations)} situations after {time.monotonic() - began:.0f} s", file=sys.stderr)
+    verdicts: dict[str, Verdict] = {}
+    wanted = {mutant.name for mutant in mutants}
+    if options.results and options.results.exists():
+        for line in options.results.read_text(encoding="utf-8").splitlines():
+            name, fields = json.loads(line)
+            if name in wanted:
+                verdicts[name] = Verdict(**fields)
+    tasks = [mutant for mutant in mutants if mutant.name not in verdicts]
+    out = options.results.open("a", encoding="utf-8") if options.results else None
+    for done in forked(tasks, lambda mutant: verdict(mutant, known, rows), options.jobs, options.seconds):
+        one = _verdict(done)
+        verdicts[done.task.name] = one
+        if out is not None:
+            out.write(json.dumps([done.task.name, asdict(one)]) + "\n")
+            out.flush()
         if sys.stderr.isatty():
             print(f"\r{len(verdicts)}/{len(mutants)}", end="", file=sys.stderr, flush=True)
     return report(verdicts, total, time.monotonic() - began, equivalents())
 
 
 def _verdict(done: Done) -> Verdict:
-    laws, rows, goldens = done.value if done.value is not None else (TIMED_OUT, "", "")
-    return Verdict(done.task.name, laws, rows, goldens)
+    return Verdict(**done.value) if done.value is not None else Verdict("I8 no end within the time allowed")
 
 
 if __name__ == "__main__":

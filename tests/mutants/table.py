@@ -21,7 +21,7 @@ from fsm_agent.core.rows import TABLE
 from fsm_agent.core.state import LoopState
 from fsm_agent.core.table import Guard, Move, Row, RowKind, Table
 from fsm_agent.laws import law as law_module
-from fsm_agent.laws import table as law_table
+from fsm_agent.laws import micro
 
 
 @frozen
@@ -154,6 +154,5 @@ def install(mutant: TableMutant) -> Table:
     law_module.ROWS.update({row.name: row for row in table.rows})
     law_module.IGNORES.clear()
     law_module.IGNORES.update({ignore.name: ignore for ignore in table.ignores})
-    noted = evolve(table, rows=tuple(law_table._noting(row) for row in table.rows))
-    law_table._NOTED.__init__(noted)  # type: ignore[misc]
+    micro.retrace_with(table)
     return TABLE
