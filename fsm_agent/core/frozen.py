@@ -8,9 +8,11 @@ the class, by plain assignments, and the finished object then becomes one of the
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, setters
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from attrs import frozen
@@ -31,18 +33,21 @@ else:
 
         def close(self):
             self.__class__ = made
-            if check is not None:
-                check(self)
 
-        twin = type(cls.__name__, cls.__bases__, body | {"__attrs_post_init__": close})
+        def close_and_check(self):
+            self.__class__ = made
+            check(self)
+
+        twin = type(cls.__name__, cls.__bases__, body | {"__attrs_post_init__": close if check is None else close_and_check})
         made._open = define(twin, eq=False, repr=False, match_args=False, weakref_slot=False, on_setattr=setters.NO_OP)
         made.__init__ = made._open.__init__  # for who looks at the signature; it is never called
         return made
 
 
-def maker(cls: type) -> type:
-    """Give the function that a call of a class ends in: the quickest way to make many objects of it."""
-    return getattr(cls, "_open", cls)
+def maker(cls: type[T]) -> type[T]:
+    """Give what a call of a class ends in: the quickest way to make many objects of it."""
+    made: type[T] = getattr(cls, "_open", cls)
+    return made
 
 
 __all__ = ["frozen", "maker"]

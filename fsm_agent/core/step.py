@@ -8,6 +8,7 @@ from .control import Control, Run
 from .effects import Effect, EffectKind
 from .events import EVENT_KINDS, USER_KINDS, EffectFailed, EffectLost, Event, EventKind
 from .evolving import evolve
+from .frozen import maker
 from .moves.common import find
 from .phases import Phase
 from .rebuild import with_phase
@@ -41,6 +42,7 @@ class Lookup:
 
 
 LOOKUP = Lookup(TABLE)
+_state, _step = maker(LoopState), maker(Step)
 
 
 def step(state: LoopState, event: Event, config: LoopConfig, lookup: Lookup = LOOKUP) -> Step:
@@ -84,7 +86,7 @@ def step(state: LoopState, event: Event, config: LoopConfig, lookup: Lookup = LO
     target = row.target
     if target is row.source and not lookup.auto[target]:
         after, effects = row.move.act(state, event, config)
-        return Step(after, effects, (row.name,), None)
+        return _step(after, effects, (row.name,), None)
     return _run(state, row, event, config, lookup)
 
 
@@ -115,12 +117,12 @@ def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup:
                 effects += more
         rows = lookup.auto[target]
         row = _choose(rows, state.control, event, config) if rows else None
-    return Step(state, effects, taken, None)
+    return _step(state, effects, taken, None)
 
 
 def _enter(state: LoopState, phase: Phase) -> LoopState:
     """The only place where a phase changes."""
-    return LoopState(with_phase(state.control, phase), state.data)
+    return _state(with_phase(state.control, phase), state.data)
 
 
 def _refused(state: LoopState, kind: EventKind, because: str) -> Step:

@@ -10,14 +10,13 @@ from ..context.api_block import SUMMARY_INTRO, own_block, summary_text
 from ..evolving import evolve
 from ..frozen import frozen
 from ..messages import UNSENT_KINDS, Message, MessageKind, message
-from .cleaning import SYSTEM_ONLY, clean_block
+from .cleaning import SYSTEM_ONLY, clean_block, is_clean
 from .pairing import is_paired, is_server_result, repair, settle_server_calls
 
 _ROUNDS = 8
 """More than the rules can ever need: each pass but the last removes or joins something."""
 
 _PLAIN_KINDS = frozenset(MessageKind) - UNSENT_KINDS - {MessageKind.ATTACHMENT, MessageKind.SUMMARY}
-_PLAIN_BLOCKS = frozenset({"text", "tool_use", "tool_result"})
 
 _BUBBLE_STOPS = frozenset({MessageKind.TOOL_RESULTS, MessageKind.SUMMARY})
 
@@ -45,12 +44,11 @@ class Rules:
     pending: tuple[str, ...] = ()
 
 
-def is_plain(messages: tuple[Message, ...], betas: tuple[str, ...], used: tuple[frozenset[str], ...]) -> bool:
+def is_plain(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -> bool:
     """Tell whether no rule has anything to do, as in most rounds: one look at each block in place of two passes of all rules.
 
     Args:
         messages: what follows messages that were sent, the last of which is no system message.
-        betas: values of the beta header.
         used: ids of calls in messages sent before these.
     """
     before = ""
@@ -60,7 +58,7 @@ def is_plain(messages: tuple[Message, ...], betas: tuple[str, ...], used: tuple[
             return False
         before = role
         for block in item.blocks:
-            if block.type not in _PLAIN_BLOCKS or clean_block(block, role, betas) is not block:
+            if not is_clean(block, role):
                 return False
     return is_paired(messages, used)
 

@@ -47,7 +47,7 @@ def bring_up_to_date(
     new = view[len(kept.sources) :]
     if not new:
         return kept
-    if kept.wires and kept.wires[-1].role != "system" and is_plain(new, values, kept.calls):
+    if kept.wires and kept.wires[-1].role != "system" and is_plain(new, kept.calls):
         return _encoded(kept, view, new, new)
     rules = Rules(
         model=info.name,

@@ -23,7 +23,7 @@ def test_what_is_plain_is_sent_as_it_is(
 ) -> None:
     """Where nothing is said to be done, the rules would leave the messages as they are."""
     rules = Rules(model="m", thinking=thinking, betas=betas, used=used, first=False)
-    if is_plain(messages, betas, used):
+    if is_plain(messages, used):
         assert normalise(messages, rules) == messages
 
 
@@ -34,7 +34,7 @@ def test_a_round_of_tools_is_plain() -> None:
     @settings(max_examples=50, database=None)
     @given(sensible(6))
     def look(pieces: tuple[tuple[Message, ...], ...]) -> None:
-        seen.extend(is_plain(piece, (), ()) for piece in pieces[1:])
+        seen.extend(is_plain(piece, ()) for piece in pieces[1:])
 
     look()
     assert sum(seen) > len(seen) // 10
