@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Any, NoReturn, assert_never
 
+from ..core.frozen import maker
 from .errors import CodecError
 from .shapes import (
     TAG,
@@ -171,13 +172,13 @@ class Decoders:
     def _build(self, cls: type[Any], tagged: bool) -> Decoder:
         fields = fields_of(cls)
         known = frozenset([field.name for field in fields] + ([TAG] if tagged else []))
-        names: dict[str, Any] = {"C": cls, "K": known, "M": object(), "refuse": _refuse, "wrong": _wrong}
+        names: dict[str, Any] = {"C": cls, "N": maker(cls), "K": known, "M": object(), "refuse": _refuse, "wrong": _wrong}
         unknown = "" if self._lenient else " or not K.issuperset(v)"
         lines = ["def decode(v):", f"    if v.__class__ is not dict{unknown}: refuse(C, v, K)", "    try:"]
         for number, field in enumerate(fields):
             lines += ["        " + line for line in self._field(number, field, names)]
         lines += ["    except KeyError: refuse(C, v, v.keys())"] if any(field.required for field in fields) else []
-        lines.append(f"    return C({', '.join(f'x{number}' for number in range(len(fields)))})")
+        lines.append(f"    return N({', '.join(f'x{number}' for number in range(len(fields)))})")
         if lines[-2].startswith("        "):
             lines[2] = "    if True:"
         scope: dict[str, Any] = {}

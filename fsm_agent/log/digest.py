@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
+from ..core.blocks import Block
 from ..core.effects import CallModel, Effect, Emit
 from ..core.messages import Message
 from ..core.outputs import Terminal
@@ -17,14 +18,15 @@ from ..core.wire import CHAIN_START, Request
 from .codec import EFFECTS, OUTPUTS, SPARSE, encode_control
 from .encode import Encoders
 from .errors import CodecError
+from .recent import Recent
 from .shapes import fields_of, tag_of
 
 STATE_EVERY = 64
 """Records between two state digests."""
 
-_RECENT = 64
-_recent: dict[int, tuple[Message, str]] = {}
-"""Digests of the last messages, by identity: one step's effects and the next state digest ask for the same few."""
+_digests: Recent[str] = Recent(64)
+_texts: Recent[str] = Recent(16)
+"""A block is shown, and then it is part of a message; a message is shown, and then it is part of a state."""
 
 
 def _hash(text: str) -> str:
@@ -32,16 +34,16 @@ def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _block(block: Block) -> str:
+    return _texts.get(block) or _texts.put(block, SPARSE.record(Block)(block))
+
+
+_WITH_BLOCKS = Encoders(instead={Block: _block})
+
+
 def message_digest(message: Message) -> str:
-    """Give the digest of one message; of the last few it is remembered."""
-    known = _recent.get(id(message))
-    if known is not None and known[0] is message:
-        return known[1]
-    digest = _hash(SPARSE.record(Message)(message))
-    if len(_recent) >= _RECENT:
-        del _recent[next(iter(_recent))]
-    _recent[id(message)] = (message, digest)
-    return digest
+    """Give the digest of one message; of the last ones it is remembered."""
+    return _digests.get(message) or _digests.put(message, _hash(_WITH_BLOCKS.record(Message)(message)))
 
 
 def _message(message: Message) -> str:
@@ -52,7 +54,7 @@ def _request(request: Request) -> str:
     return f'"{request.digest}"'
 
 
-_BRIEF = Encoders(instead={Message: _message, Request: _request})
+_BRIEF = Encoders(instead={Message: _message, Request: _request, Block: _block})
 """Messages and requests enter by their own digests: what was hashed once is not hashed again."""
 
 
@@ -143,7 +145,7 @@ class StateDigests:
     def __init__(self) -> None:
         """Start with an empty chain."""
         self._messages: tuple[Message, ...] = ()
-        self._chain: list[str] = [""]
+        self._chain = ""
 
     def of(self, state: LoopState) -> str:
         """Give the digest of ``state``: its control, messages, usage and terminal."""
@@ -154,16 +156,14 @@ class StateDigests:
         return _hash("\n".join(tail))
 
     def _chained(self, messages: tuple[Message, ...]) -> str:
-        same = 0
-        for old, new in zip(self._messages, messages, strict=False):
-            if old is not new:
-                break
-            same += 1
-        del self._chain[same + 1 :]
+        same = len(self._messages)
+        if messages[:same] != self._messages:
+            # The history was cut. That makes it short, so nothing is remembered of the places before its end.
+            same, self._chain = 0, ""
         for message in messages[same:]:
-            self._chain.append(_hash(self._chain[-1] + message_digest(message)))
+            self._chain = _hash(self._chain + message_digest(message))
         self._messages = messages
-        return self._chain[-1]
+        return self._chain
 
 
 def state_digest(state: LoopState) -> str:

@@ -31,8 +31,6 @@ _BODY = 18
 """Offset of what the CRC covers: behind the start, eight digits, a quote and a comma."""
 _CORE = _BODY + len('"at":')
 _TAIL = len(',"chain":"') + 64 + len('"}\n')
-CHAIN_AT = -_TAIL
-"""Where a line's chain begins, from its end."""
 
 
 @frozen
@@ -185,6 +183,25 @@ def chain_of(line: bytes, previous: bytes, salt: bytes) -> bytes | None:
     core = line[line.find(b",", _CORE) + 1 : -_TAIL]
     chain = sha256(previous + salt + core).hexdigest().encode()
     return chain if line[-67:-3] == chain else None
+
+
+def follows(line: bytes, seq: int, before: bytes) -> tuple[bytes, bytes, int] | None:
+    """Look at a line as most are, all at once: a whole record of a step that continues what stands before it.
+
+    Args:
+        line: the line with its newline.
+        seq: the number that it must have.
+        before: chain of the line before, and the salt.
+
+    Returns:
+        Its chain, its core, and where in that the event begins; None if it is anything else, good or bad.
+    """
+    if line[:_BODY] != b'%b%08x",' % (START, crc32(line[_BODY:-1])):
+        return None
+    core = line[line.find(b",", _CORE) + 1 : -_TAIL]
+    chain = sha256(before + core).hexdigest().encode()
+    start = b'"seq":%d,"event":' % seq
+    return (chain, core, len(start)) if line[-67:-3] == chain and core.startswith(start) else None
 
 
 def stated_chain(line: bytes) -> bytes:

@@ -17,7 +17,7 @@ from .blobs import BlobStore
 from .codec import EVENTS, LENIENT, STRICT, decode_value
 from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
-from .format import CHAIN_AT, MAGIC, MAJOR, MINOR, START, End, Gap, Header, Record, chain_of, is_whole, stated_chain
+from .format import MAGIC, MAJOR, MINOR, START, End, Gap, Header, Record, chain_of, follows, is_whole, stated_chain
 
 _LOOK = 256
 """Bytes at the beginning of a log that hold its magic word."""
@@ -57,14 +57,15 @@ class Line:
         chain: its chain, in hex.
     """
 
-    __slots__ = ("_event", "_line", "_log", "chain", "seq")
+    __slots__ = ("_core", "_event", "_line", "_log", "chain", "seq")
 
-    def __init__(self, log: LogFile, seq: int, line: bytes, chain: bytes, event: int) -> None:
-        """Use :meth:`LogFile.lines`."""
+    def __init__(self, log: LogFile, seq: int, line: bytes, chain: bytes, core: bytes, event: int) -> None:
+        """Use :meth:`LogFile.lines`; ``event`` is where in ``core`` the event begins, 0 if it has to be looked for."""
         self.seq = seq
         self.chain = chain
         self._log = log
         self._line = line
+        self._core = core
         self._event = event
 
     def record(self) -> Record:
@@ -77,20 +78,26 @@ class Line:
         value = log._parse(self.seq, self._line)
         return log._record(self.seq, value, log.event_of, self.chain)
 
-    def event(self) -> tuple[Event, str] | None:
+    def event(self) -> tuple[Event, bytes] | None:
         """Decode the event only.
 
         Returns:
             The event, and the text of the record behind it, up to its chain; None if the record needs more than that.
         """
-        line = self._line.decode()
-        if line.startswith(f'"seq":{self.seq},', line.find(",", 22) + 1) and '"blobs":[' not in line:
-            try:
-                value, stop = _SCAN(line, self._event)
-                return self._log.event_of(value), line[stop:CHAIN_AT]
-            except (ValueError, RecursionError, StopIteration):  # the whole record says better what is wrong with it
-                return None
-        return None
+        core = self._core
+        # No text of the event can hold this: there its quotes would be escaped.
+        stop = core.rfind(b'},"taken":[') + 1
+        if not (self._event and stop):
+            return None
+        behind = core[stop:]
+        if b'"blobs":[' in behind:
+            return None
+        try:
+            text = core[self._event : stop].decode()
+            value, end = _SCAN(text, 0)
+            return (self._log.event_of(value), behind) if end == len(text) else None
+        except (ValueError, RecursionError, StopIteration):  # the whole record says better what is wrong with it
+            return None
 
 
 class LogFile:
@@ -149,20 +156,23 @@ class LogFile:
                     break
                 if seq == 0 and line != self._first:
                     raise LogDamaged(self.path, 0, "changed while the log was read")
-                if seq:
+                found = follows(line, seq, chain + salt) if seq and not gap and end is None else None
+                if found is not None:
+                    chain, core, event = found
+                    yield Line(self, seq, line, chain, core, event)
+                elif seq:
                     chain = self._verify_behind(seq, line, gap) if gap else self._verify(seq, line, chain, salt, end)
                     gap = ""
-                    start = line.find(b',"event":', 20, 80)
-                    if start > 0:
-                        yield Line(self, seq, line, chain, start + len(b',"event":'))
+                    if line.find(b',"event":', 20, 80) > 0:
+                        yield Line(self, seq, line, chain, b"", 0)
                     else:
                         value = self._parse(seq, line)
                         if "end" in value:
                             end = self._end(seq, value)
                         else:
-                            found = self._gap(seq, value, chain)
-                            seq, gap = found.to, found.next
-                            yield found
+                            missing = self._gap(seq, value, chain)
+                            seq, gap = missing.to, missing.next
+                            yield missing
                 seq += 1
                 offset += len(line)
         self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())

@@ -157,7 +157,7 @@ def fold(
         else:
             written = line.event() if each is None else None
             made = None if written is None else reducer(state, written[0], config)
-            if made is None or written is None or not reads_as(made, written[1]):
+            if made is None or written is None or not reads_as(made, written[1], states):
                 record = line.record()
                 made = reducer(state, record.event, config)
                 if not agrees(record, made, states):

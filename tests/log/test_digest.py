@@ -106,7 +106,7 @@ def test_equal_messages_have_equal_digests_and_few_are_remembered() -> None:
     assert message_digest(one) == message_digest(other) == message_digest(one) != message_digest(say("m", "else"))
     for number in range(1_000):
         message_digest(say(f"m{number}"))
-    assert len(digests._recent) <= digests._RECENT
+    assert len(digests._digests) <= 2 * 64
     assert message_digest(one) == message_digest(other)
 
 
