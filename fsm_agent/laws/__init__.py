@@ -12,6 +12,7 @@ from . import (
     calls,
     choices,
     commands,
+    compactions,
     counters,
     endings,
     flights,
@@ -45,6 +46,7 @@ MODULES = (
     waits,
     endings,
     loops,
+    compactions,
 )
 LAWS: tuple[Law, ...] = tuple(law for module in MODULES for law in vars(module).values() if isinstance(law, Law))
 """All laws over states and edges, in the order of their modules."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ..core import texts
 from ..core.config import LoopConfig
 from ..core.effects import Cancel, Emit
@@ -46,8 +48,11 @@ def _numbers(one: Micro) -> tuple[str, ...]:
         case "context_irreducible":
             return (f"{control.context.fixed_tokens:,}",)
         case "budget_usd":
-            spent = control.budget.cost + control.budget.cost_before
-            return (f"${spent / 1_000_000:.4f}", f"${(config.max_budget or 0) / 1_000_000:.4f}")
+            sums = (control.budget.cost + control.budget.cost_before, config.max_budget or 0)
+            return tuple(f" ${value / 1_000_000:.4f}" for value in sums)
+        case "refusal":
+            said = _refused(data.iteration.details)
+            return (f"({said}).",) if said else ("answer.",)
         case "unknown_stop_reason":
             return (repr(control.call.stop_reason),)
         case "invalid_history":
@@ -58,6 +63,16 @@ def _numbers(one: Micro) -> tuple[str, ...]:
             return tuple(text for text in data.iteration.words if text.strip())
         case _:
             return ()
+
+
+def _refused(details: str) -> str:
+    """Give category and explanation of a refusal, where the API says them."""
+    try:
+        value = json.loads(details or "{}")
+    except ValueError:
+        return ""
+    said = [value.get(key) for key in ("category", "explanation")] if isinstance(value, dict) else []
+    return ": ".join(text for text in said if isinstance(text, str))
 
 
 def _error(one: Micro) -> object:
@@ -91,9 +106,14 @@ def an_end_says_what_happened(edge: Edge) -> str:
             if not blank or any(data.iteration.words):
                 return f"{one.row.name}: it does not say why"
         words = (_WORDS.get(terminal.cause, ""), *_numbers(one))
-        missing = [word for word in words if word not in terminal.detail]
+        missing = [word for word in words if word not in f" {terminal.detail}"]
         if missing:
             return f"{one.row.name}: {terminal.detail!r} does not say {missing}"
+        if one.name in CUT and (control.call.stop_reason or "") not in (terminal.error.message if terminal.error else ""):
+            return f"{one.row.name}: the error does not say how the reply was cut"
+        warned = sum(isinstance(effect, Emit) and isinstance(effect.output, Notice) for effect in one.effects)
+        if warned != (one.name == "stop_hook_cap"):
+            return f"{one.row.name}: {warned} warnings were shown"
         if any(item.id for item in one.new.flight):
             return f"{one.row.name}: something is still in flight"
         if data.session_usage != one.after.data.session_usage:

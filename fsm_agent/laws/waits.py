@@ -6,7 +6,7 @@ import json
 
 from ..core import texts
 from ..core.config import LoopConfig
-from ..core.control import AutoCompactTracking, Control
+from ..core.control import Control
 from ..core.effects import Compact, EffectKind, Emit, GatherAttachments, RunStopHooks, StartTimer
 from ..core.events import (
     EVENT_KINDS,
@@ -17,7 +17,6 @@ from ..core.events import (
     EffectFailed,
     EffectLost,
     Event,
-    EventKind,
     Outcome,
     PrefetchFinished,
     StopHooksFinished,
@@ -27,7 +26,7 @@ from ..core.events import (
     ToolUseSummaryReady,
 )
 from ..core.failures import TRANSIENT_KINDS, ErrorKind
-from ..core.outputs import Boundary, Notice, Retrying
+from ..core.outputs import Retrying
 from ..core.phases import Cause, CompactKind
 from .choices import gives_up_model, too_long_a_wait
 from .law import Edge, edge_law
@@ -226,59 +225,6 @@ def _answer(edge: Edge, event: EffectFailed | EffectLost, got: Event) -> str:
         case _:
             ok = not getattr(got, "messages", ()) and not getattr(got, "text", "")
     return "" if ok else f"{event.id} was read as {got}"
-
-
-def _landed(one: Micro) -> AutoCompactTracking | None:
-    """Section 14: what an answer of a compaction makes of the breaker."""
-    facts, config = one.old.context, one.config
-    tracking, kind = facts.tracking, facts.compacting
-    limit = config.context.breaker_failures
-    if one.name in ("compaction_failed", "compaction_refused"):
-        count = tracking.failures + 1
-        opened = max(1, facts.tokens) if count >= limit else tracking.opened_at
-        return AutoCompactTracking(tracking.compacted, tracking.turns_since, count, opened)
-    if one.name == "compaction_applied" or (one.name == "compaction_without_progress" and kind is CompactKind.MANUAL):
-        return AutoCompactTracking(compacted=True)
-    if one.name == "compaction_without_progress":
-        count = tracking.failures + 1
-        freed = one.after.data.iteration.reports[-1].freed
-        opened = max(1, facts.tokens - freed) if count >= limit else tracking.opened_at
-        return AutoCompactTracking(True, 0, count, opened)
-    return None
-
-
-@edge_law("I9", costly=True)
-def the_breaker_counts(edge: Edge) -> str:
-    """A compaction that failed or freed too little counts; so many in a row open the breaker; a success starts anew."""
-    for one in micros(edge):
-        expected = _landed(one)
-        if expected is not None and one.new.context.tracking != expected:
-            return f"{one.row.name}: the breaker is {one.new.context.tracking}, not {expected}"
-    return ""
-
-
-@edge_law("I10", costly=True)
-def a_compaction_says_what_it_did(edge: Edge) -> str:
-    """A compaction that was used shows its boundary with the count before and after; one that was not shows a warning."""
-    for one in micros(edge):
-        if one.row.event not in (EventKind.COMPACTION_FINISHED, EventKind.COMPACTION_FAILED):
-            continue
-        outputs = [effect.output for effect in one.effects if isinstance(effect, Emit)]
-        marks = [item for item in outputs if isinstance(item, Boundary)]
-        warnings = [item for item in outputs if isinstance(item, Notice) and item.level == "warning"]
-        used = one.name in ("compaction_applied", "compaction_without_progress", "reactive_compact_retry")
-        if len(marks) != used:
-            return f"{one.row.name}: {len(marks)} boundaries"
-        poor = one.name in ("compaction_without_progress", "compaction_refused", "compaction_failed")
-        if len(warnings) != poor:
-            return f"{one.row.name}: {len(warnings)} warnings"
-        if used:
-            facts, freed = one.old.context, one.after.data.iteration.reports[-1].freed
-            mark, kind = marks[0], facts.compacting
-            due = ("compact", kind.value if kind else "", facts.tokens, max(0, facts.tokens - freed))
-            if (mark.kind, mark.trigger, mark.before, mark.after) != due:
-                return f"{one.row.name}: the boundary says {mark}, not {due}"
-    return ""
 
 
 @edge_law("I1", quiet=True)

@@ -365,7 +365,7 @@ def test_a_run_is_judged_as_a_whole() -> None:
     assert "one_end" in names
 
 
-MICRO = ("choices", "endings", "keeping", "lines", "loops", "rounds", "waits")
+MICRO = ("choices", "compactions", "endings", "keeping", "lines", "loops", "rounds", "waits")
 """Modules whose laws are spoiled in :mod:`.test_micro_laws`."""
 
 

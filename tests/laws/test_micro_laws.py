@@ -22,7 +22,7 @@ from fsm_agent.core.table import Guard, Move
 from fsm_agent.explorer.environment import Environment, start
 from fsm_agent.explorer.expand import Worker
 from fsm_agent.explorer.matrix import CALM, SMALL, Case
-from fsm_agent.laws import LAWS, Edge, choices, endings, keeping, lines, loops, micro, rounds, waits
+from fsm_agent.laws import LAWS, Edge, choices, compactions, endings, keeping, lines, loops, micro, rounds, waits
 
 from .good import edges
 
@@ -173,6 +173,8 @@ ELSEWHERE = {
     "failed_effects_are_read_as_answers",
     "errors_are_withheld_until_they_are_used_up",
     "a_run_counts_from_one",
+    "a_reactive_compaction_mends_what_was_refused",
+    "what_was_refused_is_not_sent_again",
 }
 """Laws that a spoiled move alone cannot break."""
 
@@ -207,7 +209,7 @@ def test_every_law_over_microsteps_is_tried() -> None:
     """No law is forgotten here; what cannot be spoiled by a move is named."""
     mine = {
         law.name
-        for module in (choices, endings, keeping, lines, loops, rounds, waits)
+        for module in (choices, compactions, endings, keeping, lines, loops, rounds, waits)
         for law in vars(module).values()
         if law in LAWS and law.costly and law.over.value == "edge"
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import pickle
 import random
 import sys
 import time
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from attrs import asdict
+
+from fsm_agent.core.step import LOOKUP
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "core"), str(TESTS)]
@@ -62,16 +65,22 @@ def all_mutants(known: Corpus, only: str | None = None) -> list[Mutant]:
     return mutants
 
 
-def verdict(mutant: Mutant, known: Corpus, rows: dict[str, int]) -> dict[str, Any]:
+def verdict(mutant: Mutant, known: Corpus, rows: dict[str, int], *, examples: bool) -> dict[str, Any]:
     """Install a mutant in this process, and judge it."""
     gc.disable()
     numbers = judge.situations_of(mutant, known)
     if isinstance(mutant, code.CodeMutant):
         if not code.install(mutant):
             return asdict(Verdict(NOTHING))
+        if mutant.function == "Lookup.__init__":  # it has done its work before anything was installed: let it do it again
+            numbers = list(range(len(known.situations)))
+            try:
+                LOOKUP.__init__(table.TABLE)  # type: ignore[misc]
+            except Exception as error:
+                return asdict(Verdict(f"I1 the table cannot be looked up: {type(error).__name__}"))
     else:
         table.install(mutant)
-    return asdict(judge.judge(mutant, numbers, known, rows))
+    return asdict(judge.judge(numbers, known, rows, examples=examples))
 
 
 def report(verdicts: dict[str, Verdict], total: int, seconds: float, equal: dict[str, str]) -> int:
@@ -114,6 +123,35 @@ def report(verdicts: dict[str, Verdict], total: int, seconds: float, equal: dict
     return 1 if alive else 0
 
 
+def _known(place: Path | None, jobs: int, seconds: float) -> Corpus | None:
+    """Take the walks of the original and judge them, or read them from a file; None if the original breaks a law."""
+    if place is not None and place.exists():
+        read: Corpus = pickle.loads(place.read_bytes())
+        _settle()
+        return read
+    known = corpus(code.modules())
+    _settle()
+    shares = [list(range(first, len(known.situations), jobs)) for first in range(jobs)]
+    faults = [
+        fault
+        for done in forked(shares, lambda share: judge.faults_of_the_original(known, share), jobs, seconds)
+        for fault in (done.value if done.value is not None else ["the original was not judged"])
+    ]
+    if faults:
+        print("the original does not pass:\n" + "\n".join(faults[:20]))
+        return None
+    if place is not None:
+        place.write_bytes(pickle.dumps(known))
+    return known
+
+
+def _settle() -> None:
+    """Look up what every process needs, and keep the collector from touching what they share."""
+    code.prepare()
+    gc.collect()
+    gc.freeze()
+
+
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
@@ -124,24 +162,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="processor seconds for one mutant")
     parser.add_argument("--name", default="", help="only mutants whose name holds this")
     parser.add_argument("--results", type=Path, help="a file of verdicts, to be gone on with")
+    parser.add_argument("--corpus", type=Path, help="keep the walks of the original in this file, or read them from it")
     parser.add_argument("--laws-only", action="store_true", help="do not ask the examples among the tests of the core")
     options = parser.parse_args()
-    judge.LAWS_ONLY = options.laws_only
     began = time.monotonic()
-    known = corpus(code.modules())
-    rows = {name: len(numbers) for name, numbers in known.rows.items()}
-    shares = [list(range(first, len(known.situations), options.jobs)) for first in range(options.jobs)]
-    code.prepare()
-    gc.collect()
-    gc.freeze()
-    faults = [
-        fault
-        for done in forked(shares, lambda share: judge.faults_of_the_original(known, share), options.jobs, 20 * options.seconds)
-        for fault in (done.value if done.value is not None else ["the original was not judged"])
-    ]
-    if faults:
-        print("the original does not pass:\n" + "\n".join(faults[:20]))
+    known = _known(options.corpus, options.jobs, 20 * options.seconds)
+    if known is None:
         return 2
+    rows = {name: len(numbers) for name, numbers in known.rows.items()}
     mutants = [mutant for mutant in all_mutants(known, options.only) if options.name in mutant.name]
     total = len(mutants)
     if options.sample and options.sample < total:
@@ -156,7 +184,13 @@ def main() -> int:
                 verdicts[name] = Verdict(**fields)
     tasks = [mutant for mutant in mutants if mutant.name not in verdicts]
     out = options.results.open("a", encoding="utf-8") if options.results else None
-    for done in forked(tasks, lambda mutant: verdict(mutant, known, rows), options.jobs, options.seconds):
+    equal = equivalents()
+
+    def work(mutant: Mutant) -> dict[str, Any]:
+        # What is listed as equivalent need not be shown to the examples: it is enough that no law speaks.
+        return verdict(mutant, known, rows, examples=not options.laws_only and mutant.name not in equal)
+
+    for done in forked(tasks, work, options.jobs, options.seconds):
         one = _verdict(done)
         verdicts[done.task.name] = one
         if out is not None:
@@ -164,7 +198,7 @@ def main() -> int:
             out.flush()
         if sys.stderr.isatty():
             print(f"\r{len(verdicts)}/{len(mutants)}", end="", file=sys.stderr, flush=True)
-    return report(verdicts, total, time.monotonic() - began, equivalents())
+    return report(verdicts, total, time.monotonic() - began, equal)
 
 
 def _verdict(done: Done) -> Verdict:

@@ -14,7 +14,7 @@ from fsm_agent.explorer.bounds import ALL_STOPS, KINDS, Bounds, Form, Piece, Sta
 from fsm_agent.explorer.matrix import LEVELS, Case
 
 MODELS = (
-    ModelInfo(name="m", max_output=64_000, context_edits=True),
+    ModelInfo(name="m", max_output=64_000, context_edits=True, thinking=("adaptive",)),
     ModelInfo(name="n", max_output=8_192),
     ModelInfo(name="o", max_output=8_193, context_window=150_000),
 )
@@ -52,7 +52,7 @@ def random_case(seed: int) -> Case:
         max_malformed=few((0, 1, 2)),
         max_resumes=few((0, 1, 2, 10)),
         max_turns=few((None, 1, 2, 3)),
-        max_budget=few((None, None, 1_000_000)),
+        max_budget=few((None, None, None, 1_000_000, 987_654_321)),
         max_model_calls=few((1, 2, 3, 5, 200, 200, 200)),
         stop_hooks=pick.random() < 0.7,
         stop_hook_row_cap=few((1, 2, 3)),
@@ -114,7 +114,12 @@ def _flavoured(flavour: str, pick: random.Random) -> tuple[dict[str, Any], dict[
             world |= {"kinds": few((KINDS, ("read", "safe"), ("shell", "safe"), ("write", "read"))), "starts": (Start.PLAIN,)}
             return {**_LONG, "early_start": few(tuple(EarlyStart)), "loop_rounds": 5}, world, {}
         case "salvage":
-            world = {"blocks": 4, "tools": 3, "kinds": ("write", "shell", "safe"), "errors": (*passing, ErrorKind.AUTH)}
+            world = {
+                "blocks": 4,
+                "tools": 3,
+                "kinds": few((("write", "shell", "safe"), ("safe",))),
+                "errors": (*passing, ErrorKind.AUTH),
+            }
             world |= {"stops": ("tool_use", "refusal"), "starts": (Start.PLAIN,), "pieces": (Piece.TEXT, Piece.THINKING)}
             return {**_LONG, "early_start": EarlyStart.ANY, "max_attempts": few((1, 2, 3))}, world, {}
         case "hooks":
@@ -135,3 +140,47 @@ def _flavoured(flavour: str, pick: random.Random) -> tuple[dict[str, Any], dict[
             return {**_LONG, "max_attempts": few((2, 3, 7))}, world, {}
         case _:
             return {}, {}, {}
+
+
+_CALM = Bounds(blocks=2, tools=2, kinds=("write", "safe"), pieces=(Piece.TEXT,), stops=("end_turn", "tool_use"))
+_EARLY = LoopConfig(
+    model="m",
+    models=MODELS,
+    fallback_models=("n",),
+    early_start=EarlyStart.ANY,
+    overload_fallback_after=1,
+    max_attempts=7,
+    prompt_caching=False,
+)
+_BROKEN_OFF = ("0.write.whole", "1.started", "0.overloaded", "0.ok", "0.fired")
+_BEHIND = ("0.safe.whole", "0.safe.whole", "2.started", "0.overloaded")
+STORIES: tuple[tuple[Case, tuple[str, ...]], ...] = (
+    # Overloads go on while no other model is left; then the user switches, and one is.
+    (
+        Case("switched", _EARLY, _CALM),
+        (
+            "user.switch.1",
+            "user.start.plain",
+            *_BROKEN_OFF,
+            "0.write.whole",
+            "1.started",
+            "0.overloaded",
+            "user.switch.0",
+            "0.ok",
+            "0.fired",
+            "0.overloaded",
+        ),
+    ),
+    # One salvage is allowed: the second failed reply ends the run.
+    (
+        Case("salvaged-twice", evolve(_EARLY, fallback_models=(), max_attempts=1), _CALM),
+        ("user.start.plain", *_BROKEN_OFF, "0.write.whole", "1.started", "0.overloaded", "0.ok"),
+    ),
+    # The second of two calls has begun when the reply breaks off, the first has not.
+    (Case("behind", _EARLY, _CALM), ("user.start.plain", *_BEHIND)),
+    (
+        Case("behind-third", _EARLY, evolve(_CALM, blocks=3, tools=3)),
+        ("user.start.plain", *_BEHIND[:2], "0.safe.whole", *_BEHIND[2:]),
+    ),
+)
+"""Ways that chance does not find: (case, names of the events)."""

@@ -26,7 +26,7 @@ from fsm_agent.scenario import catalog, load
 from fsm_agent.scenario.drive import drive
 
 from . import worlds
-from .cases import random_case
+from .cases import STORIES, random_case
 from .code import CORE
 
 Place = tuple[str, int]
@@ -137,6 +137,8 @@ def _walks() -> Iterator[tuple[list[worlds.Taken], LoopConfig, str, bool]]:
             taken.append(worlds.Taken(state, event, made))
             state = made.state
         yield taken, scenario.config, name, True
+    for case, names in STORIES:
+        yield list(worlds.story(case, names)), case.config, "", False
     for case in worlds.cases():
         for seed in range(12):
             yield list(worlds.walk(case, seed, 40, sharp=False)), case.config, "", False
@@ -191,6 +193,12 @@ def situations() -> list[Situation]:
             alike[looks] = count + 1
             found.append(Situation(config, taken.before, taken.event, taken.made, trail, scenario, rich))
             if not count:
+                for event, other in worlds.gains(taken, config):
+                    made = step(taken.before, event, other)
+                    key = ("gain", made.taken)
+                    if alike.get(key, 0) < 20 * ALIKE:
+                        alike[key] = alike.get(key, 0) + 1
+                        found.append(Situation(other, taken.before, event, made))
                 for other in worlds.probes(taken, config):
                     made = step(taken.before, taken.event, other)
                     key = ("probe", made.taken)

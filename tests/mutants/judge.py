@@ -52,9 +52,6 @@ SUITE = (
 )
 
 
-LAWS_ONLY = False
-
-
 class Hangs(BaseException):
     """A step does not end."""
 
@@ -131,14 +128,14 @@ def situations_of(mutant: CodeMutant | TableMutant, corpus: Corpus) -> list[int]
     return sorted(found)
 
 
-def judge(mutant: CodeMutant | TableMutant, numbers: list[int], corpus: Corpus, original_rows: dict[str, int]) -> Verdict:
+def judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], *, examples: bool) -> Verdict:
     """Judge the machine as it now is in this process, a mutant.
 
     Args:
-        mutant: what was installed.
         numbers: the situations that it can change.
         corpus: all situations.
         original_rows: for each row, how many situations take it in the original.
+        examples: ask the examples among the tests of the core too, if no law is broken.
     """
     signal.signal(signal.SIGVTALRM, _hangs)
     try:
@@ -146,12 +143,12 @@ def judge(mutant: CodeMutant | TableMutant, numbers: list[int], corpus: Corpus, 
     except TableError as error:
         return Verdict(f"import check: {error}")
     try:
-        return _judge(numbers, corpus, original_rows)
+        return _judge(numbers, corpus, original_rows, examples)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int]) -> Verdict:
+def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], examples: bool) -> Verdict:
     different: list[tuple[Situation, Step]] = []
     left = dict(original_rows)
     asked = numbers if len(numbers) <= MOST else random.Random(1).sample(numbers, MOST)
@@ -193,7 +190,7 @@ def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int]) ->
     words = _going_on(different)
     if words:
         return Verdict(words, **seen)
-    return Verdict("", _pinned(different), **seen)
+    return Verdict("", _pinned(different, examples), **seen)
 
 
 def _where(different: list[tuple[Situation, Step]]) -> str:
@@ -249,15 +246,13 @@ def _going_on(different: list[tuple[Situation, Step]]) -> str:
     return ""
 
 
-def _pinned(different: list[tuple[Situation, Step]]) -> str:
+def _pinned(different: list[tuple[Situation, Step]], examples: bool) -> str:
     """Judge by what is pinned: what scenarios do, and examples."""
     for one, made in different:
         if one.scenario and (made.effects != one.made.effects or made.taken != one.made.taken):
             return f"scenario {one.scenario}"
     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    if LAWS_ONLY:
-        return ""
-    return _by_tests()
+    return _by_tests() if examples else ""
 
 
 def _by_tests() -> str:

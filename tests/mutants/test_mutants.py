@@ -32,8 +32,8 @@ def by_laws(mutant: Any, corpus: Corpus) -> str:
         assert code.install(mutant)
     else:
         table.install(mutant)
-    judge.LAWS_ONLY = True
-    return judge.judge(mutant, numbers, corpus, {name: len(found) for name, found in corpus.rows.items()}).laws
+    rows = {name: len(found) for name, found in corpus.rows.items()}
+    return judge.judge(numbers, corpus, rows, examples=False).laws
 
 
 PLAIN = [

@@ -89,8 +89,10 @@ def sharpened(event: Event, state: LoopState, config: LoopConfig, pick: random.R
             return _completed(event, state, config, pick)
         case StreamFailed() if pick.random() < 0.4:
             limit = config.retry_after_ceiling_ms
-            wait = pick.choice((limit, limit + 1, limit - 1, 0, 700))
-            return evolve(event, failure=evolve(event.failure, retry_after_ms=wait, over_tokens=pick.choice((0, 9))))
+            wait = pick.choice((limit, limit + 1, limit - 1, 0, 1, 700))
+            path = pick.choice(("", "messages.0.content.1", "messages.9.content.0"))
+            said = evolve(event.failure, retry_after_ms=wait, over_tokens=pick.choice((0, 9)), media_path=path)
+            return evolve(event, failure=said)
         case BlockCompleted() if event.tool is not None and pick.random() < 0.25:
             name = pick.choice((*ODD_NAMES, event.tool.name))
             identity = pick.choice((*ODD_IDS, event.tool.id))
@@ -161,8 +163,13 @@ def _aimed(event: StreamCompleted, state: LoopState, config: LoopConfig, pick: r
 
 
 def _started(event: RunStarted, pick: random.Random) -> Event:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+    messages = event.messages
+    if pick.random() < 0.3:
+        messages = (message("prompt", "user", MessageKind.PROMPT, (*messages[0].blocks, read_block(image))), *messages[1:])
     return evolve(
         event,
+        messages=messages,
         run_id=pick.choice(("r", "a.b/c", "é" * 70, "r" * 130)),
         source=pick.choice((event.source, event.source, "compact", "session_memory", "agent:x", "repl")),
         depth=pick.choice((event.depth, 0, 1)),
@@ -245,6 +252,36 @@ def cases() -> Iterator[Case]:
 
     yield TINY
     yield from CI
+
+
+def story(case: Case, names: tuple[str, ...]) -> Iterator[Taken]:
+    """Take events by their names."""
+    environment = Environment(case.config, case.bounds)
+    state = start(case.config, case.bounds)
+    for name in names:
+        offers = dict(environment.offers(state))
+        if name not in offers:
+            raise LookupError(f"{case.name}: {name} is not offered in {state.phase}: {sorted(offers)}")
+        made = step(state, offers[name], case.config)
+        yield Taken(state, offers[name], made)
+        state = made.state
+
+
+def gains(taken: Taken, config: LoopConfig) -> Iterator[tuple[Event, LoopConfig]]:
+    """Give results of a compaction that free exactly what counts as progress, and that come exactly to the threshold."""
+    event, facts = taken.event, taken.before.control.context
+    if not isinstance(event, CompactionFinished) or not event.summary or not facts.tokens:
+        return
+    low = thresholds(config, taken.before.control.tool_use_context.model).auto_compact_at
+    share = next((value for value in (5, 10, 20, 25, 50) if value * facts.tokens % 100 == 0), 0)
+    aims = [(facts.tokens - low, 1), (facts.tokens - low + 1, 1)]
+    if share:
+        aims += [(share * facts.tokens // 100 + more, share) for more in (0, -1)]
+    for freed, percent in aims:
+        if 0 < freed < facts.replacing:
+            block = evolve(event.summary[0], tokens=facts.replacing - freed)
+            said = evolve(event, summary=(block,), attachments=(), stop_reason="end_turn")
+            yield said, _limited(config, min_freed_percent=percent, auto_compact_at=min(low, facts.tokens))
 
 
 def probes(taken: Taken, config: LoopConfig) -> Iterator[LoopConfig]:
