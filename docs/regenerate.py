@@ -1,4 +1,7 @@
-"""Make everything anew that is made from the declaration: the pictures and the reference pages."""
+"""Make everything anew that is made from the declaration: the pictures, the reference pages, the committed graph.
+
+A change of the committed graph is a change of the machine: look at it before it goes in.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,20 @@ import sys
 from pathlib import Path
 
 from fsm_agent.diagram import DiagramError, write_all
+from fsm_agent.diagram.bound_page import bound_page
+from fsm_agent.diagram.golden import PATH as GOLDEN
+from fsm_agent.diagram.golden import golden_text
 from fsm_agent.diagram.reference import table_page, terminals_page
 from fsm_agent.diagram.settings_page import settings_page
 from fsm_agent.session.endings import ENDINGS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGES = {"table.md": table_page(), "terminals.md": terminals_page(ENDINGS), "settings.md": settings_page()}
+PAGES = {
+    "table.md": table_page(),
+    "terminals.md": terminals_page(ENDINGS),
+    "settings.md": settings_page(),
+    "bound.md": bound_page(),
+}
 
 
 def main() -> int:
@@ -20,6 +31,7 @@ def main() -> int:
     reference.mkdir(parents=True, exist_ok=True)
     for name, text in PAGES.items():
         (reference / name).write_text(text, encoding="utf-8")
+    GOLDEN.write_text(golden_text(), encoding="utf-8")
     try:
         written = write_all(REPOSITORY / "diagrams")
     except DiagramError as error:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +16,11 @@ from .console import coloured, is_terminal
 from .problems import FAILED, Problem
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from ..explorer.explore import Explored, Progress
     from ..explorer.matrix import Case
+    from ..explorer.side_by_side import CasePace
 
 
 @click.command(
@@ -24,13 +29,19 @@ if TYPE_CHECKING:
 )
 @click.argument("cases", nargs=-1, metavar="[CASE]...")
 @click.option("--list", "listing", is_flag=True, help="List the cases, and leave.")
-@click.option("--release", is_flag=True, help="The cases of a release too: a quarter of an hour.")
+@click.option("--release", is_flag=True, help="The cases of a release too: some minutes more.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=None, help="Processes.  [default: one for each core]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A field of the configuration of each case.")
 @click.option("--bound", "bounds", multiple=True, metavar="KEY=VALUE", help="A number or switch of the bounds of each case.")
 @click.option("--crash", "crashing", is_flag=True, help="Let the engine die at every state, and judge every recovery.")
-@click.option("--paths", is_flag=True, help="Show the shortest path to each reason that was reached.")
+@click.option("--paths", is_flag=True, help="Show the shortest path to each reason and to each declared row.")
 @click.option("--rows", is_flag=True, help="Show how often each declared row was taken, and which never.")
+@click.option(
+    "--coverage",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw the machine with how often each row was taken: .svg, .png or .dot.",
+)
 def command(
     cases: tuple[str, ...],
     listing: bool,
@@ -41,32 +52,37 @@ def command(
     crashing: bool,
     paths: bool,
     rows: bool,
+    coverage: Path | None,
 ) -> int:
     """Explore the bounded machine: every state, every event, every law.
 
     Without CASE all cases of the continuous check are visited. A broken law is shown with the shortest events that break
-    it, as a test that is ready to be pasted, and makes the exit code 1.
+    it, as a test that is ready to be pasted, and makes the exit code 1. On every pair the reducer, the machine of the
+    library transitions and the committed graph of the machine are compared.
     """
     from ..explorer.matrix import CI, RELEASE
 
     known = (*CI, *RELEASE)
     if listing:
         for case in known:
-            click.echo(f"{case.name:16}{'release' if case in RELEASE else 'continuous'}")
+            click.echo(f"{case.name:16}{'release' if case in RELEASE else 'continuous':12}{case.text}")
         return 0
-    chosen = _chosen(cases, known, (*CI, *RELEASE) if release else CI)
+    chosen = _chosen(cases, known, (*CI, *RELEASE) if release and not crashing else CI)
     chosen = tuple(_changed(case, settings, bounds) for case in chosen)
     if crashing:
         from .crashing import crash
 
-        return crash(chosen, jobs or os.cpu_count() or 1, _bar)
-    found = [(case.name, _explore(case, jobs or os.cpu_count() or 1)) for case in chosen]
-    _total([one for _, one in found])
+        return crash(chosen, jobs or os.cpu_count() or 1, _bar, wide=release)
+    began = time.monotonic()
+    found = _explore(chosen, jobs or os.cpu_count() or 1)
+    _total(found, time.monotonic() - began)
     if rows:
-        _rows([one for _, one in found])
+        _rows(found)
     if paths:
-        _paths([one for _, one in found])
-    return FAILED if any(one.violations for _, one in found) else 0
+        _paths(chosen, found)
+    if coverage is not None:
+        _draw(found, coverage)
+    return FAILED if any(one.violations for one in found) else 0
 
 
 def _chosen(names: tuple[str, ...], known: tuple[Case, ...], usual: tuple[Case, ...]) -> tuple[Case, ...]:
@@ -111,43 +127,57 @@ def _pairs(words: tuple[str, ...], option: str) -> dict[str, Any]:
     return found
 
 
-def _explore(case: Case, jobs: int) -> Explored:
-    from ..explorer.explore import explore
+def _explore(cases: tuple[Case, ...], jobs: int) -> list[Explored]:
+    from ..diagram.agreement import Agreement
     from ..explorer.report import counterexample, summary
+    from ..explorer.side_by_side import explore_all
     from ..laws import LAWS
 
-    with _bar(case.name) as progress:
-        found = explore(case.config, case.bounds, jobs=jobs, progress=progress)
-    click.echo(summary(case.name, found))
-    for violation in found.violations:
-        if violation.ordinals:
-            click.echo(f"\n{counterexample(found, violation, LAWS)}")
-    sys.stdout.flush()
-    return found
+    def done(name: str, found: Explored) -> None:
+        click.echo(summary(name, found))
+        for violation in found.violations:
+            if violation.ordinals:
+                click.echo(f"\n{counterexample(found, violation, LAWS)}")
+        sys.stdout.flush()
+
+    with _bars() as progress:
+        return explore_all(cases, LAWS, jobs, progress, done, Agreement())
 
 
 @contextmanager
 def _bar(name: str) -> Iterator[Progress | None]:
-    """Show how far a search is, on a terminal only: how much is known of what was found so far."""
+    """Show how far one search is, on a terminal only."""
+    with _bars() as told:
+        yield None if told is None else lambda pace: told(name, pace)
+
+
+@contextmanager
+def _bars() -> Iterator[CasePace | None]:
+    """Show how far each search is, on a terminal only: how much is known of what was found so far."""
     if not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from ..core.rows import TABLE
     from ..explorer.explore import Pace
 
     console = Console(stderr=True, color_system="standard" if coloured(sys.stderr) else None)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=1, words="")
+        tasks: dict[str, TaskID] = {}
 
-        def told(pace: Pace) -> None:
+        def told(name: str, pace: Pace) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=1, words="")
             words = (
                 f"{pace.states:,} states ({pace.frontier:,} wait), {pace.pairs:,} pairs, depth {pace.depth}, "
-                f"{pace.pairs_a_second:,.0f} pairs/s"
+                f"{pace.rows} of {len(TABLE.rows)} rows, {pace.pairs_a_second:,.0f} pairs/s"
             )
-            bar.update(task, total=pace.states, completed=pace.states - pace.frontier, words=words)
+            bar.update(tasks[name], total=pace.states, completed=pace.states - pace.frontier, words=words)
+            if not pace.frontier:
+                bar.remove_task(tasks.pop(name))
 
         yield told
 
@@ -160,18 +190,22 @@ def _reached(found: list[Explored]) -> dict[str, int]:
     return counts
 
 
-def _total(found: list[Explored]) -> None:
+def _total(found: list[Explored], seconds: float) -> None:
     from ..core.rows import TABLE
 
     rows, ends = _reached(found), {name for one in found for name in one.reasons}
-    seconds = sum(one.seconds for one in found)
     states, pairs = sum(one.states for one in found), sum(one.pairs for one in found)
     rate = pairs / seconds if seconds else 0
     broken = sum(len(one.violations) for one in found)
+    valuations = len({code for one in found for code in one.valuations})
     click.echo(
         f"{states:,} states, {pairs:,} pairs in {seconds:.1f} s ({rate:,.0f} pairs/s); {len(rows)} of {len(TABLE.rows)} "
         f"declared rows ({100 * len(rows) // len(TABLE.rows)} %), {len(ends)} endings; "
         + ("no law is broken" if not broken else f"{broken} laws are broken")
+    )
+    click.echo(
+        f"step, the transitions machine and the committed graph were compared on every pair: the machine was fired for "
+        f"{valuations:,} triples of phase, trigger and answers of the guards, {len(rows)} edges of the graph were seen"
     )
 
 
@@ -183,14 +217,29 @@ def _rows(found: list[Explored]) -> None:
         click.echo(f"{counts.get(row.name, 0):12,}  {row.name}")
 
 
-def _paths(found: list[Explored]) -> None:
+def _paths(cases: tuple[Case, ...], found: list[Explored]) -> None:
     from ..core.phases import ContinueReason, TerminalReason
-    from ..explorer.paths import paths_to
+    from ..core.rows import TABLE
+    from ..explorer.pages import shortest, shortest_rows
 
-    for reason in (*ContinueReason, *TerminalReason):
-        paths = [path for one in found if (path := paths_to(one, reason)) is not None]
-        if not paths:
-            click.echo(f"{reason.value}: no path within the bounds")
-            continue
-        shortest = min(paths, key=lambda path: len(path.names))
-        click.echo(f"{reason.value}: {' '.join(shortest.names)}")
+    together = list(zip(cases, found, strict=True))
+    reasons, rows = shortest(together), shortest_rows(together)
+    for title, names, paths in (
+        ("the shortest path to each reason", [reason.value for reason in (*ContinueReason, *TerminalReason)], reasons),
+        ("the shortest path to each declared row", [row.name for row in TABLE.rows], rows),
+    ):
+        click.echo(f"\n{title}:")
+        for name in names:
+            words = " ".join(paths[name][1].names) if name in paths else "no path within the bounds"
+            click.echo(f"{name}: {words}")
+
+
+def _draw(found: list[Explored], file: Path) -> None:
+    from ..diagram import DiagramError, Ink, Paint, draw
+
+    try:
+        file.write_bytes(draw(fmt=file.suffix.lower().removeprefix(".") or "svg", paint=Paint(Ink.WEIGHT, _reached(found))))
+    except DiagramError as error:
+        raise Problem(str(error)) from None
+    except OSError as error:
+        raise Problem(f"{file}: {error.strerror}") from None

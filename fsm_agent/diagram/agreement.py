@@ -158,12 +158,14 @@ class Agreement:
         if here is not made.state.control.phase:
             return f"{made.taken[-1]} leads to {here}, and the reducer is in {made.state.control.phase}", ()
         rest = self._cells.get((here, EventKind.AUTO))
-        if rest is not None:
+        if rest is None:
+            fired, fault = self._machine.fire(here, EventKind.AUTO, made.state.control, event, config), ""
+        else:
             code, (control, event) = asked.pop(0) if asked else (rest.number << _SHIFT, (made.state.control, event))
             met.append(code)
             fired, fault = self._fire(rest, code, control, event, config)
-            if fault or fired is not None:
-                return fault or f"the reducer rests in {here}, the machine {_words(fired)}", ()
+        if fault or fired is not None:
+            return fault or f"the reducer rests in {here}, the machine {_words(fired)}", ()
         return ("guards were asked that no row needed" if asked else ""), tuple(met)
 
     def _untaken(self, before: LoopState, event: Event, made: Step, config: LoopConfig) -> str:

@@ -8,7 +8,7 @@ from ..core.phases import Phase
 from .dot import FONT, defaults, frame, node_text, opening, stroke, tip
 from .layout import ABORTS, ENDS_BOX, HEIGHT, LEGEND, PLACES, Place, Point, Route, route, spline
 from .model import Arrow, Bundle, Look, Node, Picture, Role
-from .paths import Ink, Paint
+from .paths import Ink, Paint, short
 from .style import BOXES, LINES, MEANINGS, PAPER, ROLES, box, line, names, visited, wrap
 
 EDGE_SIZE = 11
@@ -31,7 +31,8 @@ def write_placed(picture: Picture, paint: Paint | None = None) -> str:
     seen = visited(picture.rows, paint)
     lines = [
         *opening(picture, "dot -n2 -Tsvg"),
-        f'  graph [layout=neato, pad=0.15, bgcolor="{PAPER}", fontname="{FONT}", outputorder=nodesfirst];',
+        f'  graph [layout=neato, pad=0.15, bgcolor="{PAPER}", fontname="{FONT}", outputorder=nodesfirst'
+        f"{_title(picture, paint)}];",
         *defaults(),
         "  subgraph cluster_ends {",
         f"    {frame()}",
@@ -94,7 +95,7 @@ def _bundle(bundle: Bundle, paint: Paint | None) -> list[str]:
     """Draw aborts that end alike: the phases in which they may come, and one edge."""
     place, target = ABORTS[bundle.target], PLACES[bundle.target]
     drawn = line(Look.ABORT, bundle.rows, paint)
-    count = "" if paint is None or not paint.count(bundle.rows) else f" ×{paint.count(bundle.rows)}"
+    count = "" if paint is None or not paint.count(bundle.rows) else f" ×{_count(bundle, paint)}"
     text = "\\n".join(wrap((phase.value for phase in bundle.sources), 44))
     name = f"aborts_{bundle.target}"
     path = Route(((place.x + place.width / 2, place.y), (target.x - target.width / 2, target.y)))
@@ -103,6 +104,11 @@ def _bundle(bundle: Bundle, paint: Paint | None) -> list[str]:
         f'fontcolor="{drawn.text}", label="an abort{count} in\\n{text}"];',
         f'  {name} -> {bundle.target} [pos="{_pos(path)}", {stroke(drawn)}, tooltip="{tip(bundle.rows, paint)}"];',
     ]
+
+
+def _count(bundle: Bundle, paint: Paint) -> str:
+    count = paint.count(bundle.rows)
+    return short(count) if paint.ink is Ink.WEIGHT else str(count)
 
 
 def _legend(picture: Picture, paint: Paint | None) -> list[str]:
@@ -135,9 +141,18 @@ def _legend(picture: Picture, paint: Paint | None) -> list[str]:
 
 def _painted(picture: Picture, paint: Paint) -> list[str]:
     said = [paint.summary(picture.rows)]
-    if paint.ink is Ink.COVERAGE:
+    if paint.ink is Ink.WEIGHT:
+        said = ["darker and wider: taken more often", "(a few times to a hundred thousand)"]
+    if paint.ink is not Ink.PATH:
         said.append("red: the rows named were never taken")
     return said
+
+
+def _title(picture: Picture, paint: Paint | None) -> str:
+    """The line above a picture that says how much was covered."""
+    if paint is None or paint.ink is not Ink.WEIGHT:
+        return ""
+    return f', label="{picture.title}: {paint.summary(picture.rows)}", labelloc=t, labeljust=l, fontsize=17'
 
 
 def _note(name: str, said: list[str], left: Point, color: str = "#374151") -> str:

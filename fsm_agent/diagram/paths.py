@@ -16,6 +16,8 @@ class Ink(StrEnum):
 
     PATH = "path"
     COVERAGE = "coverage"
+    WEIGHT = "weight"
+    """Coverage, with how often each row was taken."""
 
 
 @frozen
@@ -45,7 +47,19 @@ class Paint:
         covered = len(rows) - len(self.missing(rows))
         if self.ink is Ink.COVERAGE:
             return f"{covered} of {len(rows)} rows covered"
+        if self.ink is Ink.WEIGHT:
+            share = 100 * covered // len(rows)
+            return f"{covered} of {len(rows)} rows covered ({share} %), taken {self.count(rows):,} times"
         return f"a run: {self.count(rows)} transitions over {covered} of {len(rows)} rows"
+
+
+def short(count: int) -> str:
+    """Write a count in at most four letters: 950, 1.2k, 34k, 1.5M."""
+    for unit, letter in ((1_000_000, "M"), (1_000, "k")):
+        if count >= unit:
+            value = count / unit
+            return f"{value:.1f}{letter}" if value < 9.95 else f"{value:.0f}{letter}"
+    return str(count)
 
 
 def counted(taken: Iterable[str], ink: Ink = Ink.PATH, table: Table = TABLE) -> Paint:

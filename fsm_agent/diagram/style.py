@@ -9,10 +9,12 @@ from attrs import frozen
 from ..core.phases import SUCCESS, Phase
 from ..core.table import Row
 from .model import Arrow, Look, Node, Role
-from .paths import Ink, Paint
+from .paths import Ink, Paint, short
 
 PAPER, TEXT, MUTED = "#ffffff", "#1f2937", "#9ca3af"
 COVERED, MISSED = "#15803d", "#dc2626"
+SHADES = ("#65a30d", "#4d9a1f", "#2f8a2f", "#15803d", "#166534", "#14532d")
+"""Coverage by weight: from a few times to a hundred thousand times and more."""
 SHORT = 3
 """So many row names stand on an edge of a picture that is not detailed; the rest is counted."""
 
@@ -80,6 +82,9 @@ def line(look: Look, rows: tuple[Row, ...], paint: Paint | None) -> Line:
         return usual
     if paint.ink is Ink.PATH:
         return Line(usual.color, usual.text, usual.style, usual.width + 1.2) if paint.count(rows) else _muted(usual)
+    if paint.ink is Ink.WEIGHT and not paint.missing(rows):
+        magnitude = min(len(str(paint.count(rows))), len(SHADES)) - 1
+        return Line(SHADES[magnitude], SHADES[magnitude], usual.style, 0.9 + 0.5 * magnitude)
     color = MISSED if paint.missing(rows) else COVERED
     return Line(color, color, usual.style, usual.width)
 
@@ -94,15 +99,20 @@ def names(arrow: Arrow, paint: Paint | None, *, detailed: bool) -> list[str]:
     On a path only the rows taken are named, with their counts, and where some rows lack coverage only those.
     """
     rows = list(arrow.rows)
-    if paint is not None and paint.ink is Ink.COVERAGE:
+    if paint is not None and paint.ink is not Ink.PATH:
         rows = list(paint.missing(rows)) or rows
     elif paint is not None and paint.count(rows):
         rows = [row for row in rows if row.name in paint.counts]
     counts = paint.counts if paint is not None and paint.ink is Ink.PATH else {}
     lines = [f"{row.name} ×{counts[row.name]}" if row.name in counts else row.name for row in rows]
-    if detailed or len(lines) <= SHORT + 1:
-        return lines
-    return [*lines[:SHORT], f"+ {len(lines) - SHORT} more"]
+    weight = f"×{short(paint.count(rows))}" if paint is not None and paint.ink is Ink.WEIGHT else ""
+    if detailed or len(lines) <= (SHORT if weight else SHORT + 1):
+        if not weight:
+            return lines
+        # Beside a line that runs down there is no room for a long label; along one that runs across there is no height.
+        down = len(rows) == 1 and arrow.look is Look.INTERNAL and Phase.BACKING_OFF not in (arrow.source, arrow.target)
+        return [*lines, weight] if down else [*lines[:-1], f"{lines[-1]} {weight}"]
+    return [*lines[:SHORT], f"+ {len(lines) - SHORT} more {weight}".rstrip()]
 
 
 def stays(node: Node, paint: Paint | None) -> str:
@@ -114,6 +124,8 @@ def stays(node: Node, paint: Paint | None) -> str:
         covered = len(rows) - len(paint.missing(rows))
         if paint.ink is Ink.COVERAGE:
             return f"stays: {covered} of {len(rows)} rows"
+        if paint.ink is Ink.WEIGHT:
+            return f"stays: {covered} of {len(rows)} rows ×{short(paint.count(rows))}"
         return f"stays ×{paint.count(rows)}" if covered else ""
     return f"stays: {rows[0].name}" + (f" + {len(rows) - 1}" if len(rows) > 1 else "")
 

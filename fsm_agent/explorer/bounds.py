@@ -82,6 +82,7 @@ class Bounds:
         errors: kinds of failures of a model call.
         long_waits: failures may ask for a wait above the ceiling.
         outcomes: how tools end: ``ok``, ``error``, ``failed``, ``stop``.
+        result_tokens: tokens of a tool's result.
         usage: token counts that a complete reply reports; 0 is unknown.
         compactions: ``small``, ``little`` (valid, without progress), ``refused``, ``failed``.
         starts: how the run starts.
@@ -107,6 +108,7 @@ class Bounds:
     errors: tuple[ErrorKind, ...] = tuple(ErrorKind)
     long_waits: bool = True
     outcomes: tuple[str, ...] = ("ok", "error", "failed", "stop")
+    result_tokens: int = 9
     usage: tuple[int, ...] = (20_000,)
     compactions: tuple[str, ...] = ("small", "little", "refused", "failed")
     starts: tuple[Start, ...] = (Start.PLAIN,)

@@ -294,13 +294,20 @@ class Environment:
         for word in self.bounds.outcomes:
             stop = "stop" if word == "stop" else None
             outcome = Outcome.ERROR if word == "stop" else Outcome(word)
-            block = _result_block(flight.call, outcome is not Outcome.OK)
+            block = _result_block(flight.call, outcome is not Outcome.OK, self.bounds.result_tokens)
             found.append((at + word, ToolFinished(identity, outcome, block, word, stop)))
         if self.config.max_budget is not None:
             found.append(
                 (
                     at + "dear",
-                    ToolFinished(identity, Outcome.OK, _result_block(flight.call, False), "ok", None, _usage(0, COST)),
+                    ToolFinished(
+                        identity,
+                        Outcome.OK,
+                        _result_block(flight.call, False, self.bounds.result_tokens),
+                        "ok",
+                        None,
+                        _usage(0, COST),
+                    ),
                 )
             )
 
@@ -408,10 +415,10 @@ def _call_block(identity: str, kind: str) -> Block:
 
 
 @lru_cache(maxsize=4_096)
-def _result_block(identity: str, is_error: bool) -> Block:
+def _result_block(identity: str, is_error: bool, tokens: int = 9) -> Block:
     error = ',"is_error":true' if is_error else ""
     text = f'{{"type":"tool_result","tool_use_id":"{identity}","content":"o"{error}}}'
-    return Block(type="tool_result", json=text, tokens=9, chars=1, id=identity, is_error=is_error)
+    return Block(type="tool_result", json=text, tokens=tokens, chars=1, id=identity, is_error=is_error)
 
 
 @lru_cache(maxsize=4_096)

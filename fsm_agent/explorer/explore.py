@@ -39,6 +39,7 @@ class Pace:
         depth: length of the paths in hand.
         frontier: states that wait to be expanded.
         seconds: since the start.
+        rows: declared rows that were taken so far.
     """
 
     states: int
@@ -46,6 +47,7 @@ class Pace:
     depth: int
     frontier: int
     seconds: float
+    rows: int = 0
 
     @property
     def pairs_a_second(self) -> float:
@@ -237,7 +239,9 @@ def explore(
             team.turn()
             depth += 1
             if progress is not None:
-                progress(Pace(len(search.numbers), search.pairs, depth, team.waiting(), time.monotonic() - began))
+                progress(
+                    Pace(len(search.numbers), search.pairs, depth, team.waiting(), time.monotonic() - began, len(search.rows))
+                )
     finally:
         team.close()
     faults = [_at(search, worker, found, number) for number, _, found in search.faults.values()]

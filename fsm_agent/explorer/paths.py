@@ -55,6 +55,12 @@ def paths_to_row(explored: Explored, name: str) -> Path | None:
     return _path(explored, name, at) if at is not None else None
 
 
+def length_to(explored: Explored, name: str) -> int:
+    """Give the length of a shortest path that takes a declared row; 0 if nothing within the bounds takes it."""
+    at = explored.graph.first_rows.get(name)
+    return explored.graph.depth_of(at[0]) + 1 if at is not None else 0
+
+
 def paths_to(explored: Explored, reason: TerminalReason | ContinueReason, cause: Cause | None = None) -> Path | None:
     """Give a shortest path to a terminal or continue reason.
 

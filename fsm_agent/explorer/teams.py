@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 from collections.abc import Iterator
@@ -102,6 +103,7 @@ def _serve(worker: Worker, pipe: Connection, numbers: list[int]) -> None:
     """Run in a worker: expand the own part of each level, hear what was new, go on."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # states are trees: nothing of a search is garbage that only a collector finds
     worker.frontier = {number: worker.frontier[number] for number in numbers}
     try:
         while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fsm_agent.cli.main import run
@@ -26,14 +28,30 @@ def test_paths_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert "aborted_streaming: user.interrupt" in shown
     assert "next_turn: no path within the bounds" in shown
     assert any(line.endswith("  run_started") and not line.strip().startswith("0 ") for line in shown)
+    assert "run_started: user.start.plain" in shown
+    assert any(line.startswith("step, the transitions machine and the committed graph were compared") for line in shown)
+
+
+def test_cases_side_by_side_and_their_coverage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two cases in two processes find what one process finds, and the rows taken are drawn."""
+    picture = tmp_path / "coverage.dot"
+    assert run(["explore", "limits", "early", "--jobs", "2", "--bound", "depth=3", "--coverage", str(picture)]) == 0
+    two = capsys.readouterr().out
+    assert run(["explore", "limits", "early", *SHALLOW, "--coverage", str(tmp_path / "again.dot")]) == 0
+    one = capsys.readouterr().out
+    counts = [sorted(line.partition(" rows,")[0] for line in text.splitlines() if " depth " in line) for text in (one, two)]
+    assert counts[0] == counts[1]
+    assert "rows covered" in picture.read_text()
+    assert picture.read_text() == (tmp_path / "again.dot").read_text()
+    assert run(["explore", "limits", *SHALLOW, "--coverage", str(tmp_path / "a.jpeg")]) != 0
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     """The cases are listed with when they are run."""
     assert run(["explore", "--list"]) == 0
     shown = capsys.readouterr().out
-    assert "tools           continuous" in shown
-    assert "tools-wide      release" in shown
+    assert "tools           continuous  two calls a reply" in shown
+    assert "tools-wide      release     every kind and form of two calls" in shown
 
 
 @pytest.mark.parametrize(
@@ -64,13 +82,6 @@ def test_a_broken_law_is_a_failed_exploration(monkeypatch: pytest.MonkeyPatch, c
         """It is."""
         return "aborted" if edge.new.tool_use_context.abort is not None else ""
 
-    def explore(config: object, bounds: object, **options: object) -> object:
-        return whole(config, bounds, (nothing_is_ever_aborted,), **options)  # type: ignore[arg-type]
-
-    import fsm_agent.explorer.explore as module
-
-    whole = module.explore
-    monkeypatch.setattr(module, "explore", explore)
     monkeypatch.setattr(laws, "LAWS", (nothing_is_ever_aborted,))
     assert run(["explore", "limits", *SHALLOW]) == 1
     shown = capsys.readouterr().out

@@ -8,8 +8,10 @@ from attrs import evolve, fields
 
 from fsm_agent.core.config import ContextConfig, LoopConfig
 from fsm_agent.core.phases import CAUSES, TERMINAL_SET, Phase
+from fsm_agent.core.rank import Rank, bound
 from fsm_agent.core.rows import TABLE
 from fsm_agent.core.table import Ignore
+from fsm_agent.diagram.bound_page import bound_page
 from fsm_agent.diagram.reference import table_page, terminals_page
 from fsm_agent.diagram.settings_page import settings_page
 from fsm_agent.session.endings import ENDINGS
@@ -33,6 +35,18 @@ def test_committed_settings_are_up_to_date() -> None:
     assert (REFERENCE / "settings.md").read_text(encoding="utf-8") == page
     for one in (*fields(LoopConfig), *fields(ContextConfig)):
         assert page.count(f"| `{one.name}` |") == 1
+
+
+def test_committed_bound_is_up_to_date() -> None:
+    """``docs/reference/bound.md`` equals what the ranking makes; the product of the default's sizes is its bound."""
+    page = bound_page()
+    assert (REFERENCE / "bound.md").read_text(encoding="utf-8") == page
+    product = 1
+    for name in Rank._fields:
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        product *= int(line.split("|")[3].replace(",", ""))
+    assert product == bound(LoopConfig(model="m"))
+    assert f"| **B** | the product | {product:,} |" in page
 
 
 def test_every_row_and_every_blank_is_there() -> None:

@@ -15,14 +15,17 @@ from fsm_agent.core.phases import TERMINAL_SET, Cause, ContinueReason, TerminalR
 from fsm_agent.core.rows import TABLE
 from fsm_agent.core.state import LoopState
 from fsm_agent.core.step import Lookup
+from fsm_agent.diagram.agreement import Agreement
 from fsm_agent.explorer.explore import Explored, Pace, explore
 from fsm_agent.explorer.live import Graph, liveness
-from fsm_agent.explorer.matrix import SMALL
+from fsm_agent.explorer.matrix import CI, SMALL
 from fsm_agent.explorer.paths import all_paths, paths_to, paths_to_row
 from fsm_agent.explorer.report import counterexample, summary
+from fsm_agent.explorer.side_by_side import explore_all
 from fsm_agent.laws import LAWS, Edge, edge_law, state_law
 from fsm_agent.laws.runs import edges_of
 
+from .matrix_run import counts
 from .small import NARROW, TINY
 
 GOLDENS = Path(__file__).parent / "goldens.json"
@@ -31,7 +34,7 @@ GOLDENS = Path(__file__).parent / "goldens.json"
 @cache
 def tiny() -> Explored:
     """Explore the tiny case once for all tests."""
-    return explore(TINY.config, TINY.bounds)
+    return explore(TINY.config, TINY.bounds, oracle=Agreement())
 
 
 def test_the_tiny_case_keeps_every_law() -> None:
@@ -42,9 +45,7 @@ def test_the_tiny_case_keeps_every_law() -> None:
 
 def test_counts_are_those_of_the_goldens() -> None:
     """States, pairs and depth are pinned; ``python -m tests.explorer.regenerate`` writes them anew."""
-    pinned = json.loads(GOLDENS.read_text())["tiny"]
-    found = tiny()
-    assert pinned == {"states": found.states, "pairs": found.pairs, "depth": found.depth, "rows": len(found.rows)}
+    assert json.loads(GOLDENS.read_text())["tiny"] == counts(tiny())
 
 
 def test_two_jobs_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +57,80 @@ def test_two_jobs_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.reasons == two.reasons
     assert list(one.graph.parents) == list(two.graph.parents)
     assert list(one.graph.ordinals) == list(two.graph.ordinals)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["thinking", "layers", "salvage"])
+def test_all_states_of_a_value_are_taken_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held against every other state of its value that is met, none takes other rows or comes to another value."""
+    monkeypatch.setattr("fsm_agent.explorer.twins.LATE", 1)
+    case = next(case for case in CI if case.name == name)
+    found = explore(case.config, case.bounds, (), sample=1)
+    assert not found.violations, summary(name, found)
+    assert found.checked > 100
+
+
+def test_an_abstraction_that_hides_something_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what lies behind the control in the data, states of one value part; the comparison sees it."""
+    monkeypatch.setattr("fsm_agent.explorer.twins.LATE", 1)
+    monkeypatch.setattr("fsm_agent.explorer.abstract.behind", lambda state, config: ())
+    case = next(case for case in CI if case.name == "layers")
+    found = explore(case.config, evolve(case.bounds, depth=8), (), sample=1)
+    assert "step_respects_abstract" in {fault.law for fault in found.violations}
+
+
+def test_a_session_goes_on_to_its_next_run() -> None:
+    """With two runs every ending is gone on from: the second begins where the first left the session."""
+    once = explore(SMALL, evolve(NARROW, requests=True))
+    twice = explore(SMALL, evolve(NARROW, requests=True, runs=2))
+    assert not twice.violations, summary("session", twice)
+    assert twice.states > 2 * once.states
+    assert set(twice.rows) >= set(once.rows)
+    assert twice.depth > once.depth + 2
+
+
+def test_a_counterexample_may_need_two_runs() -> None:
+    """A law that only a second run breaks is reported as a test that goes on from the first."""
+
+    @edge_law()
+    def one_prompt(edge: Edge) -> str:
+        """A session has one prompt."""
+        prompts = [item for item in edge.made.state.data.messages if item.id.startswith("prompt")]
+        return "two prompts" if len(prompts) > 1 else ""
+
+    found = explore(SMALL, evolve(NARROW, runs=2), (one_prompt,))
+    (fault,) = [fault for fault in found.violations if fault.law == "one_prompt"]
+    assert "session.next_run" in fault.path
+    text = counterexample(found, fault, (one_prompt,))
+    assert "next_run(edges[-1].made.state, config)" in text
+    compile(text, "counterexample", "exec")
+
+
+def test_cases_side_by_side_find_the_same() -> None:
+    """What is found in two processes at once is what one finds after the other, and comes in the order of the cases."""
+    cases = [
+        TINY,
+        evolve(TINY, name="narrow", bounds=NARROW),
+        evolve(TINY, name="shallow", bounds=evolve(TINY.bounds, depth=3)),
+    ]
+    heard: list[str] = []
+    two = explore_all(cases, jobs=2, progress=lambda name, pace: heard.append(name), oracle=Agreement())
+    one = explore_all(cases, jobs=1, oracle=Agreement())
+    assert [counts(found) for found in one] == [counts(found) for found in two]
+    assert [found.rows for found in one] == [found.rows for found in two]
+    assert set(heard) == {"tiny", "narrow", "shallow"}
+
+
+def test_what_goes_wrong_in_a_process_is_told() -> None:
+    """A law that fails to judge ends the whole exploration with its own error, also when another process met it."""
+
+    @state_law()
+    def broken(state: LoopState, config: LoopConfig) -> str:
+        """It cannot judge."""
+        raise RuntimeError("no judge")
+
+    with pytest.raises(RuntimeError, match="no judge"):
+        explore_all([TINY, evolve(TINY, name="again")], (broken,), jobs=2)
 
 
 def test_progress_is_told_after_each_level() -> None:
