@@ -19,13 +19,20 @@ if TYPE_CHECKING:
 Bar = Callable[[str], "AbstractContextManager[Progress | None]"]
 
 
-def crash(cases: tuple[Case, ...], jobs: int, bar: Bar) -> int:
-    """Crash everywhere in some cases, and say what came of it; gives the exit code."""
+def crash(cases: tuple[Case, ...], jobs: int, bar: Bar, *, wide: bool) -> int:
+    """Crash everywhere in some cases, and say what came of it; gives the exit code.
+
+    Args:
+        cases: the cases.
+        jobs: processes.
+        bar: shows how far a search is.
+        wide: also in the case that is made for crashes.
+    """
     from ..explorer.report import counterexample
-    from ..testing.crashing import crash_everywhere, every_crash_is_survived
+    from ..testing.crashing import WIDE, crash_everywhere, every_crash_is_survived
 
     found: list[Crashed] = []
-    for case in cases:
+    for case in (*cases, *((WIDE,) if wide else ())):
         with bar(f"{case.name}, crashing") as progress:
             made = crash_everywhere(case.config, case.bounds, jobs, progress)
         found.append(made)

@@ -13,23 +13,63 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..core.config import LoopConfig
 from ..core.effects import EffectKind
 from ..core.events import Event
+from ..core.models import ModelInfo
 from ..core.phases import TERMINAL_SET, Phase
 from ..core.state import LoopState, Step
 from ..explorer.bounds import Bounds
 from ..explorer.environment import NextRun
 from ..explorer.expand import Worker
 from ..explorer.explore import Explored, Progress, explore
+from ..explorer.matrix import BUSY, COLLAPSING, Case
 from ..laws import Law, Over, state_law
 from .crash_files import CUTS, faults_of_files
 from .crash_points import Stage, deaths_in_a_row, fault_of_crash, fault_of_edges, possible
 
 EVERY = 200
 """One state in so many dies in a real log too."""
+WIDE = Case(
+    "crash-wide",
+    LoopConfig(
+        model="m",
+        models=(ModelInfo(name="m"), ModelInfo(name="n")),
+        context=COLLAPSING,
+        prompt_caching=False,
+        max_attempts=2,
+        max_output_recoveries=0,
+        max_output_tokens=4_096,
+        max_pauses=0,
+        max_malformed=0,
+        max_resumes=1,
+        max_turns=3,
+        max_model_calls=1,
+        stop_hook_row_cap=1,
+        stop_hook_run_cap=1,
+        stop_hooks=True,
+        attachments=True,
+        prefetch_memory=True,
+        prefetch_skills=True,
+        tool_summaries=True,
+    ),
+    evolve(
+        BUSY,
+        blocks=2,
+        tools=2,
+        kinds=("read", "write"),
+        errors=(),
+        compactions=("failed",),
+        old_rounds=1,
+        usage=(80_000, 110_000),
+        commands=1,
+        strangers=False,
+        states=24_000,
+    ),
+)
+"""As much in flight as there can be, and little that goes wrong but the engine: its first 24,000 states, for a release."""
 _KINDS, _STAGES = tuple(EffectKind), tuple(Stage)
 _ROW, _LONGEST, _STATES = (len(_KINDS) * len(_STAGES) + place for place in range(3))
 
