@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
@@ -130,6 +132,30 @@ def fold(
 
     Behind a gap nothing is folded until a record that has its state stored.
     """
+    with _collector_at_rest():
+        return _fold(log, state, until, config, reducer, each)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """A fold makes many records and no cycle among them, so looking for cycles is time lost."""
+    runs = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if runs:
+            gc.enable()
+
+
+def _fold(
+    log: LogFile,
+    state: LoopState,
+    until: int | None,
+    config: LoopConfig | None,
+    reducer: Reducer | None,
+    each: Each | None,
+) -> Replayed:
     config = log.header.config if config is None else config
     reducer = _step() if reducer is None else reducer
     seq, steps, chain = 0, 0, log.chain
