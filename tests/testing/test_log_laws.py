@@ -41,13 +41,13 @@ def test_a_sample_of_the_machine_keeps_them() -> None:
 
 def test_they_are_found_by_their_groups() -> None:
     """``laws`` knows I14 and I15, and the laws of I16 on both sides."""
-    assert {item.name for item in laws("I14")} == {
+    assert {item.name for item in laws("I14")} >= {
         "an_event_reads_back",
         "effects_read_back",
         "a_state_reads_back",
         "a_log_reads_back",
     }
-    assert laws("I15") == (law("a_replay_equals_the_run"),)
+    assert law("a_replay_equals_the_run") in laws("I15")
     assert {item.name for item in laws("I16")} >= {"a_crash_is_survived", "every_prefix_of_its_log_resumes"}
     assert [group for group in (f"I{number}" for number in range(1, 18)) if not laws(group)] == []
 
