@@ -20,7 +20,7 @@ from .oracle import Oracle
 from .twins import Result, Twins
 
 SAMPLE = 16
-"""One state or edge in so many is judged by costly laws; one value in so many is compared with another state of it."""
+"""One state or edge in so many is judged by costly laws; states of one value are compared four times as often."""
 
 Lead = tuple[bytes, int, int, bool, int]
 """An abstract successor: its key, the first event that leads there, how many do, if a fair one does, how it rests."""
@@ -94,7 +94,7 @@ class Worker:
         self._seen: set[bytes] = set()
         self._candidates: dict[int, list[tuple[LoopState, int] | None]] = {}
         self._keys: dict[bytes, LoopState] = {}
-        self._twins = Twins(config, self.environment, lookup, self.key, sample)
+        self._twins = Twins(config, self.environment, lookup, self.key, max(1, sample // 4))
         if oracle is not None:
             oracle.begin()
 

@@ -214,8 +214,8 @@ def explore(
         start: the state to begin with; by default that of a session with ``bounds.old_rounds``.
         lookup: the table; another one than the declared is for tests of the table.
         oracle: judges every step too; the reducer runs on its table then.
-        sample: one state or edge in so many is judged by costly laws, and about as many pairs of states of one value are
-            compared.
+        sample: one state or edge in so many is judged by costly laws, and four times as many pairs of states of one value
+            are compared.
 
     Returns:
         Counts, coverage and violations. A violated law has the shortest path that breaks it.

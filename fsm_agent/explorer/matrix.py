@@ -31,10 +31,10 @@ class Case:
     config: LoopConfig
     bounds: Bounds
     text: str = ""
-    sample: int = 32
+    sample: int = 128
 
 
-WIDE = 16
+WIDE = 32
 """Costly laws and comparisons judge one in so many in the cases of a release."""
 INFO = ModelInfo(name="m")
 OTHER = ModelInfo(name="n")

@@ -237,22 +237,27 @@ def answers_are_classed_by_their_id(edge: Edge) -> str:
     name: str = event.id  # type: ignore[union-attr]
     flight = next((item for item in edge.old.flight if item.id == name), None)
     if flight is not None:
-        fits = isinstance(event, EffectFailed | EffectLost) or _fits(flight.kind, event)
+        fits = isinstance(event, _FAILING) or _fits(flight.kind, event)
         return "" if fits or edge.made.rejected is not None else f"{name} was answered by {kind}"
     word, _, number = name.removeprefix(f"{edge.old.run.id}/").rpartition("-")
     ours = bool(edge.old.run.id) and name == f"{edge.old.run.id}/{word}-{number}"
     issued = number.isascii() and number.isdigit() and str(int(number)) == number and 1 <= int(number) <= edge.old.run.issued
-    known = word in {item.value for item in EffectKind}
-    fits = known and (isinstance(event, EffectFailed | EffectLost) or _fits(EffectKind(word), event))
+    fits = word in _WORDS and (isinstance(event, _FAILING) or _fits(EffectKind(word), event))
     stale = ours and issued and fits
     return "" if (edge.made.rejected is None) == stale else f"{name} is {'stale' if stale else 'unknown'}"
 
 
 def _fits(kind: EffectKind, event: Event) -> bool:
-    names = {
-        EffectKind.CALL: ("StreamStarted", "BlockCompleted", "StreamCompleted", "StreamFailed"),
-        EffectKind.TOOL: ("ToolStarted", "ToolProgressed", "ToolFinished"),
-        EffectKind.COMPACT: ("CompactionFinished", "CompactionFailed"),
-        EffectKind.COLLAPSE: ("CollapseStaged", "CollapseFailed"),
-    }
-    return type(event).__name__ in names.get(kind, (ANSWERING[kind].__name__,))
+    return type(event).__name__ in _FITTING.get(kind, ())
+
+
+_FAILING = (EffectFailed, EffectLost)
+_WORDS = frozenset(item.value for item in EffectKind)
+_FITTING: dict[EffectKind, tuple[str, ...]] = {
+    **{kind: (answer.__name__,) for kind, answer in ANSWERING.items()},
+    EffectKind.CALL: ("StreamStarted", "BlockCompleted", "StreamCompleted", "StreamFailed"),
+    EffectKind.TOOL: ("ToolStarted", "ToolProgressed", "ToolFinished"),
+    EffectKind.COMPACT: ("CompactionFinished", "CompactionFailed"),
+    EffectKind.COLLAPSE: ("CollapseStaged", "CollapseFailed"),
+}
+"""Which events answer an effect, by name."""
