@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.argument("cases", nargs=-1, metavar="[CASE]...")
 @click.option("--list", "listing", is_flag=True, help="List the cases, and leave.")
-@click.option("--release", is_flag=True, help="The cases of a release too: some minutes more.")
+@click.option("--release", is_flag=True, help="The cases of a release too: much longer.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=None, help="Processes.  [default: one for each core]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A field of the configuration of each case.")
 @click.option("--bound", "bounds", multiple=True, metavar="KEY=VALUE", help="A number or switch of the bounds of each case.")

@@ -320,7 +320,7 @@ CI: tuple[Case, ...] = (
         "thinking that the API refuses",
     ),
 )
-"""Within a minute on two cores. The largest stand first, so that no core is idle at the end."""
+"""Meant for a minute on two quiet cores. Large ones stand first, so that no core is idle at the end."""
 
 RELEASE: tuple[Case, ...] = (
     Case(
@@ -398,4 +398,4 @@ RELEASE: tuple[Case, ...] = (
         if case.name in ("limits", "money", "context", "pieces", "ends", "beside", "collapse", "loops")
     ),
 )
-"""Besides the cases of ``CI``: some minutes on two cores. The full ones have every failure and stop reason everywhere."""
+"""Besides the cases of ``CI``, meant for a quarter of an hour on two quiet cores. The full ones have every failure and stop reason everywhere."""
