@@ -10,6 +10,7 @@ from fsm_agent.core.config import LoopConfig
 from fsm_agent.core.control import Budget, Flight
 from fsm_agent.core.effects import EffectKind
 from fsm_agent.core.state import LoopState, initial
+from fsm_agent.core.usage import ModelUsage, total_cost
 from fsm_agent.runtime.ports import Deps
 from fsm_agent.runtime.scope import RunScope, enter_scope, on_behalf_of
 
@@ -28,7 +29,8 @@ class Place:
         """It has spent so much, and these calls are in flight."""
         flights = tuple(Flight(f"e-{call}", EffectKind.TOOL, call) for call in calls)
         control = evolve(self.state.control, budget=Budget(cost=cost), flight=flights)
-        self.state = evolve(self.state, control=control)
+        data = evolve(self.state.data, usage=(ModelUsage("m", cost=cost),))
+        self.state = LoopState(control, data)
 
     def enter(self) -> RunScope:
         """Begin the run."""
@@ -48,6 +50,7 @@ def test_a_child_is_counted_once_at_every_moment() -> None:
         below = child.enter()
         child.set(30)
         assert (scope.cost, scope.money_left, below.money_left) == (40, 60, 60)
+        assert (total_cost(scope.used_below), total_cost(scope.used)) == (30, 40)
         assert scope.find("agent:a") is below
         assert scope.find("agent:b") is None
     assert scope.cost == 40
