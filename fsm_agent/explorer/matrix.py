@@ -398,4 +398,7 @@ RELEASE: tuple[Case, ...] = (
         if case.name in ("limits", "money", "context", "pieces", "ends", "beside", "collapse", "loops")
     ),
 )
-"""Besides the cases of ``CI``, meant for a quarter of an hour on two quiet cores. The full ones have every failure and stop reason everywhere."""
+"""Besides the cases of ``CI``, meant for a quarter of an hour on two quiet cores.
+
+The full ones have every failure and stop reason everywhere.
+"""
