@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from attrs import frozen
@@ -18,10 +19,13 @@ from .difference import Divergence, agrees, difference, end_difference, reads_as
 from .digest import StateDigests, state_digest
 from .errors import CodecError, LogDamaged, LogError, ReplayDiverged
 from .format import Gap, Header, Record
-from .reader import LogFile, Tail, read_log
+from .reader import Line, LogFile, Tail, read_log
 from .snapshots import unpack
 
 __all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "next_state", "records_before", "replay", "stored_state"]
+
+AHEAD = 64
+"""Lines that a fold reads at a time."""
 
 Reducer = Callable[[LoopState, Event, LoopConfig], Step]
 Each = Callable[[Record, Step], None]
@@ -164,7 +168,7 @@ def _fold(
     lost = False
     if until == 0:
         return Replayed(log.header, state, 0, None, None, 0, chain)
-    for line in log.lines():
+    for line, written in _read_ahead(log, events=each is None):
         if isinstance(line, Gap):
             skipped += (Skipped(line, 0),)
             lost = True
@@ -181,7 +185,6 @@ def _fold(
             state, lost = stored, False
             skipped = (*skipped[:-1], Skipped(skipped[-1].gap, record.seq))
         else:
-            written = line.event() if each is None else None
             made = None if written is None else reducer(state, written[0], config)
             if made is None or written is None or not reads_as(made, written[1], states):
                 record = line.record()
@@ -200,6 +203,28 @@ def _fold(
     tail = log.tail
     divergence = None if tail.end is None or lost else end_difference(tail.end, state, states)
     return Replayed(log.header, state, steps, divergence, tail, seq, chain, skipped)
+
+
+def _read_ahead(log: LogFile, *, events: bool) -> Iterator[tuple[Line | Gap, tuple[Event, bytes] | None]]:
+    """Give the lines of a log with their events, some read at a time.
+
+    A processor that verifies and decodes many lines, and then folds them, does each in less time than one that goes to
+    and fro. What is wrong with a line is told when its turn comes, so a difference before it is told first.
+    """
+    lines = log.lines()
+    wrong: LogError | OSError | None = None
+    more = True
+    while more:
+        batch: list[Line | Gap] = []
+        try:
+            for line in islice(lines, AHEAD):
+                batch.append(line)
+        except (LogError, OSError) as error:
+            wrong = error
+        more = len(batch) == AHEAD
+        yield from zip(batch, [line.event() if events and isinstance(line, Line) else None for line in batch], strict=True)
+        if wrong is not None:
+            raise wrong
 
 
 def begin_state(log: LogFile, reducer: Reducer | None = None) -> LoopState:

@@ -92,6 +92,19 @@ def test_damage_behind_until_is_not_met(path: Path) -> None:
     assert caught.value.seq == 6
 
 
+def test_a_difference_is_told_before_damage_behind_it(path: Path) -> None:
+    """Lines are read ahead, and yet what is wrong first is told first."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[6] = lines[6].replace(b"tool_started", b"tool_stArted")
+    path.write_bytes(b"".join(lines))
+
+    def silent(state: LoopState, event: Event, config: LoopConfig) -> Step:
+        return evolve(toy.step(state, event, config), effects=())
+
+    first = found(path, silent)
+    assert (first.seq, first.field) == (1, "effects[0]")
+
+
 def test_another_table_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log of another table is refused by one sentence with both digests, unless the check is off."""
     monkeypatch.setattr("fsm_agent.log.behaviour.table_digest", lambda: "u" * 64)
