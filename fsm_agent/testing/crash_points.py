@@ -12,7 +12,7 @@ from enum import StrEnum
 from attrs import frozen
 
 from ..core.blocks import text_block, tool_result
-from ..core.config import LoopConfig
+from ..core.config import LoopConfig, Microcompact
 from ..core.control import Flight, ToolCall
 from ..core.effects import EffectKind, RunTool
 from ..core.events import (
@@ -115,7 +115,7 @@ def fault_of_crash(state: LoopState, config: LoopConfig, flight: Flight, stage: 
             return "the core is not told that it is lost"
         first = resume(state, config, told.index(flight.id) + 1)
         steps, durable = first.steps, first.state
-        if (words := _count(state, steps, ran)) or (words := _kept(state, durable)):
+        if (words := _count(state, steps, ran)) or (words := _kept(state, durable, config)):
             return f"the first time: {words}"
     if durable.control.phase not in TERMINAL_SET:
         found = resume(durable, config)
@@ -123,7 +123,7 @@ def fault_of_crash(state: LoopState, config: LoopConfig, flight: Flight, stage: 
         if (words := _count(durable, found.steps, ran)) or (words := _settled(durable, found)):
             return words
         durable = found.state
-    if words := _kept(state, durable):
+    if words := _kept(state, durable, config):
         return words
     return _ends(state, durable, config, ran)
 
@@ -150,7 +150,7 @@ def deaths_in_a_row(state: LoopState, config: LoopConfig) -> tuple[int, str]:
     again: Counter[EffectKind] = Counter()
     for number in range(PATIENCE):
         if state.control.phase in TERMINAL_SET:
-            return number, _kept(begin, state) or unpaired(state.data.messages)
+            return number, _kept(begin, state, config) or unpaired(state.data.messages)
         kinds = {flight.id: flight.kind for flight in state.control.flight}
         found = resume(state, config)
         if words := _settled(state, found):
@@ -226,12 +226,12 @@ def _settled(state: LoopState, found: Resumed) -> str:
     return ""
 
 
-def _kept(before: LoopState, after: LoopState) -> str:
+def _kept(before: LoopState, after: LoopState, config: LoopConfig) -> str:
     """Check that what was recorded is still there: the history, the user's messages, results that must not be lost."""
     old, new = before.data.messages, after.data.messages
-    # A summary that was waiting may take the place of its span in the next pass, as it would have without a death.
-    summed = _committed(after) > _committed(before)
-    if not summed and (len(new) < len(old) or any(one is not other for one, other in zip(old, new, strict=False))):
+    # What the layers of the next pass do they would have done without a death: a waiting summary takes its span's place.
+    rewritten = _rewrites(config) or _committed(after) > _committed(before)
+    if not rewritten and (len(new) < len(old) or any(one is not other for one, other in zip(old, new, strict=False))):
         return "the history is not what it was"
     held = Counter(item.id for item in new if item.kind in REAL_REQUESTS)
     terminal = after.data.terminal
@@ -241,14 +241,19 @@ def _kept(before: LoopState, after: LoopState) -> str:
             return f"the user's message {name} is there {count} times"
     if twice := [name for name, count in held.items() if count > 1]:
         return f"the user said it once, and it is there twice: {twice}"
-    return _results_kept(before, after)
+    return _results_kept(before, after, config)
+
+
+def _rewrites(config: LoopConfig) -> bool:
+    """Say whether layers of the context drop old rounds, or clear old results, without being asked."""
+    return config.context.snip or config.context.microcompact is Microcompact.LOCAL
 
 
 def _committed(state: LoopState) -> int:
     return sum(span.committed for span in state.data.context.spans)
 
 
-def _results_kept(before: LoopState, after: LoopState) -> str:
+def _results_kept(before: LoopState, after: LoopState, config: LoopConfig) -> str:
     """A result is lost only with a reply that is taken back, and that never happens to what may have changed something."""
     tools = before.control.tools
     known = {block.id: block for item in after.data.messages for block in item.results}
@@ -258,7 +263,8 @@ def _results_kept(before: LoopState, after: LoopState) -> str:
         in_hand = {call.id for call in after.control.tools.calls if call.started}
     for call, data in zip(tools.calls, before.data.iteration.calls, strict=True):
         bound = tools.after_stream or (call.started and not call.traits.read_only)
-        if data.result is not None and bound and known.get(call.id) is not data.result:
+        there = call.id in known if _rewrites(config) else known.get(call.id) is data.result
+        if data.result is not None and bound and not there:
             return f"the recorded result of {call.id} is lost"
         if call.started and bound and call.id not in known and call.id not in in_hand:
             return f"{call.id} had begun, and nothing says so"
@@ -285,4 +291,4 @@ def _ends(begin: LoopState, state: LoopState, config: LoopConfig, ran: Counter[s
     twice = sorted(name for name, count in ran.items() if count > 1)
     if twice:
         return f"the bodies of {twice} ran twice"
-    return unpaired(state.data.messages) or _kept(begin, state)
+    return unpaired(state.data.messages) or _kept(begin, state, config)
