@@ -24,7 +24,7 @@ from .snapshots import unpack
 
 __all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "next_state", "records_before", "replay", "stored_state"]
 
-AHEAD = 64
+AHEAD = 32
 """Lines that a fold reads at a time."""
 
 Reducer = Callable[[LoopState, Event, LoopConfig], Step]
