@@ -15,6 +15,7 @@ from . import (
     compactions,
     counters,
     endings,
+    entering,
     flights,
     keeping,
     lines,
@@ -47,6 +48,7 @@ MODULES = (
     endings,
     loops,
     compactions,
+    entering,
 )
 LAWS: tuple[Law, ...] = tuple(law for module in MODULES for law in vars(module).values() if isinstance(law, Law))
 """All laws over states and edges, in the order of their modules."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from ..core.blocks import read_block
 from ..core.control import AutoCompactTracking
 from ..core.effects import Emit
 from ..core.events import CompactionFailed, EventKind
@@ -78,8 +81,9 @@ def _reason(one: Micro, text: str) -> bool:
     return True
 
 
-def _media(messages: tuple[Message, ...]) -> int:
-    return sum(len(block.media) for item in messages for block in item.blocks)
+def _media(messages: tuple[Message, ...]) -> list[int]:
+    """Give the sizes of all media."""
+    return [medium.size for item in messages for block in item.blocks for medium in block.media]
 
 
 @edge_law("I6", costly=True)
@@ -88,27 +92,41 @@ def a_reactive_compaction_mends_what_was_refused(edge: Edge) -> str:
     for one in micros(edge):
         if one.name != "reactive_compact_retry":
             continue
-        fault, failure = one.old.call.fault, one.before.data.iteration.failure
+        fault = one.old.call.fault
         refused = fault is not None and fault.kind is ErrorKind.MEDIA_TOO_LARGE
         view, now = one.before.data.iteration.view, one.after.data.messages
         known = {item.id for item in view}
         summaries = sum(item.kind is MessageKind.SUMMARY and item.id not in known for item in now)
         replaced = one.old.context.replacing > 0
+        bound = one.config.info(one.old.tool_use_context.model).binds_thinking
+        before, after = one.before.data.context.drop_thinking, one.after.data.context.drop_thinking
+        if not replaced and after != (before or bound):
+            return f"thinking that is bound to the history is {'not ' if not after else ''}dropped after a cut"
         if bool(summaries) != replaced:
             return f"{summaries} summaries for {one.old.context.replacing} tokens"
-        stays = {item.id: item for item in view}
-        changed = any(item.id in stays and item is not stays[item.id] for item in now)
-        if changed and not refused:
-            return "what stays was changed, though no media were refused"
-        if refused and not (failure is not None and failure.media_path) and _media(now):
-            return f"{_media(now)} media are sent again"
-        if refused and failure is not None and failure.media_path == NAMED and _media(view) and _media(now) >= _media(view):
-            return "the medium that was named is sent again"
+        kept = {item.id for item in now}
+        if not refused and _media(now) != _media(tuple(item for item in view if item.id in kept)):
+            return "media were taken out, though none were refused"
+        if refused and _media(now) != _left(one, now, view):
+            return f"media of {_media(now)} bytes are sent again, of {_left(one, now, view)} should be"
     return ""
 
 
-NAMED = "messages.0.content.1"
-"""Where the first prompt of the explored worlds holds its medium."""
+def _left(one: Micro, now: tuple[Message, ...], view: tuple[Message, ...]) -> list[int]:
+    """Give the sizes of the media that may stay: those smaller than the one that was named, none if none was."""
+    failure = one.before.data.iteration.failure
+    words = failure.media_path.split(".") if failure is not None else []
+    sent = one.before.data.context.sent.wires
+    named: list[int] = []
+    if len(words) == 4 and words[1].isdigit() and words[3].isdigit() and int(words[1]) < len(sent):
+        content = json.loads(sent[int(words[1])].body)["content"]
+        if int(words[3]) < len(content):
+            named = [medium.size for medium in read_block(content[int(words[3])]).media]
+    known = {item.id: item for item in view}
+    stays = _media(tuple(known[item.id] for item in now if item.id in known))
+    if not named or all(size < min(named) for size in _media(view)):
+        return []
+    return [size for size in stays if size < min(named)]
 
 
 @edge_law("I6", costly=True)
@@ -117,10 +135,10 @@ def what_was_refused_is_not_sent_again(edge: Edge) -> str:
     for one in micros(edge):
         if one.name == "thinking_dropped" and not one.after.data.context.drop_thinking:
             return "thinking is not dropped from later requests"
-        failure = one.before.data.iteration.failure
         ended = one.name in ("media_too_large", "media_unreadable") or one.name.endswith("_media")
-        if ended and failure is not None and not failure.media_path and _media(one.after.data.messages):
-            return f"{one.row.name}: media stay in the history"
+        view, now = one.before.data.iteration.view, one.after.data.messages
+        if ended and _media(now) != _left(one, now, view):
+            return f"{one.row.name}: media of {_media(now)} bytes stay in the history"
     if edge.took("thinking_dropped"):
         bodies = [wire.body for call in edge.calls for wire in call.request.messages]
         if any(b'"type":"thinking"' in body for body in bodies):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from ..core import texts
 from ..core.config import LoopConfig
@@ -107,6 +108,10 @@ def an_end_says_what_happened(edge: Edge) -> str:
                 return f"{one.row.name}: it does not say why"
         words = (_WORDS.get(terminal.cause, ""), *_numbers(one))
         missing = [word for word in words if word not in f" {terminal.detail}"]
+        if one.name == "budget_usd" and re.findall(r"[$][-0-9.]+[0-9]", terminal.detail) != [
+            word.strip() for word in words[1:]
+        ]:
+            missing.append("both sums")
         if missing:
             return f"{one.row.name}: {terminal.detail!r} does not say {missing}"
         if one.name in CUT and (control.call.stop_reason or "") not in (terminal.error.message if terminal.error else ""):

@@ -197,7 +197,7 @@ LINES: dict[str, Mapping[str, Any]] = {
     "reactive_compact": {
         **DROPPED,
         **compacts(CompactKind.REACTIVE),
-        "wait.resumes": ANY,
+        "wait.resumes": lambda one: one.old.wait.resumes,
         "guards.has_attempted_reactive_compact": True,
     },
     "thinking_dropped": {**FRESH, "guards.thinking_dropped": True},

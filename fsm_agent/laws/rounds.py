@@ -71,6 +71,16 @@ def calls_start_from_the_front(edge: Edge) -> str:
     return ""
 
 
+@edge_law("I12")
+def what_is_yielded_is_shown(edge: Edge) -> str:
+    """Each result that counts as emitted was shown in the step that counts it."""
+    old, new = edge.old.tools, edge.new.tools
+    if edge.ended or edge.new.call.id != edge.old.call.id or len(new.calls) < len(old.calls):
+        return ""
+    more = new.yielded - old.yielded
+    return "" if len(edge.results) == more else f"{len(edge.results)} results were shown, {more} count as emitted"
+
+
 def results(one: Micro) -> dict[str, Block]:
     """Give the results of the calls after a microstep, also where the run has ended with it."""
     found = {item.id: block for item, data in zip(one.new.tools.calls, one.after.data.iteration.calls, strict=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.config import LoopConfig
 from ..core.control import Control
 from ..core.events import Event, EventKind
-from ..core.phases import TERMINAL_SET, TRANSIENT, ContinueReason
+from ..core.phases import TERMINAL_SET, TRANSIENT, ContinueReason, Phase
 from ..core.rows import STALE
 from ..core.state import LoopState
 from ..core.step import LOOKUP
@@ -51,6 +51,39 @@ def rows_make_a_path(edge: Edge) -> str:
             return f"row {name} was taken at place {place}"
         here = row.target
     return "" if here is after else f"the rows lead to {here}, the state is in {after}"
+
+
+_WAYS: dict[Phase, tuple[Phase, ...]] = {
+    Phase.READY: (Phase.PREPARING,),
+    Phase.PREPARING: (Phase.COMPACTING, Phase.BACKING_OFF, Phase.CALLING_MODEL),
+    Phase.COMPACTING: (Phase.PREPARING,),
+    Phase.CALLING_MODEL: (Phase.DECIDING,),
+    Phase.BACKING_OFF: (Phase.PREPARING,),
+    Phase.DECIDING: (
+        Phase.PREPARING,
+        Phase.BACKING_OFF,
+        Phase.REACTIVE_COMPACTING,
+        Phase.RUNNING_TOOLS,
+        Phase.RUNNING_STOP_HOOKS,
+    ),
+    Phase.REACTIVE_COMPACTING: (Phase.PREPARING,),
+    Phase.RUNNING_TOOLS: (Phase.GATHERING_ATTACHMENTS,),
+    Phase.GATHERING_ATTACHMENTS: (Phase.PREPARING,),
+    Phase.RUNNING_STOP_HOOKS: (Phase.PREPARING,),
+}
+"""Where each phase leads, besides to an end or to itself (spec 01, sections 2, 4, 5, 7, 14)."""
+
+
+@edge_law("I4")
+def phases_follow_each_other(edge: Edge) -> str:
+    """A phase leads where the specification says, to an end, or stays."""
+    for name in edge.made.taken:
+        row = ROWS.get(name)
+        if row is None or row.target is row.source or row.target in TERMINAL_SET:
+            continue
+        if row.target not in _WAYS[row.source]:
+            return f"{name} leads from {row.source} to {row.target}"
+    return ""
 
 
 @edge_law("I4")

@@ -26,7 +26,7 @@ from ..core.events import (
     ToolUseSummaryReady,
 )
 from ..core.failures import TRANSIENT_KINDS, ErrorKind
-from ..core.outputs import Retrying
+from ..core.outputs import Notice, Retrying
 from ..core.phases import Cause, CompactKind
 from .choices import gives_up_model, too_long_a_wait
 from .law import Edge, edge_law
@@ -63,6 +63,11 @@ def _asked(control: Control) -> int | None:
     return control.call.fault.retry_after_ms if control.call.fault is not None else None
 
 
+def _warned(one: Micro) -> list[str]:
+    outputs = [effect.output for effect in one.effects if isinstance(effect, Emit)]
+    return [item.text for item in outputs if isinstance(item, Notice)]
+
+
 @edge_law("I8", costly=True)
 def waits_are_as_long_as_they_should_be(edge: Edge) -> str:
     """A timer runs by the number of the attempt, or as the server asks; a retry is announced with the same numbers."""
@@ -78,6 +83,8 @@ def waits_are_as_long_as_they_should_be(edge: Edge) -> str:
                     return f"the retry was announced as {told}, the wait is {delay}"
             case "salvage_backoff":
                 delay = salvage.delay_ms if salvage is not None else -1
+                if not any(f" {delay / 1000:g} s" in text for text in _warned(one)):
+                    return f"the wait of {delay} is not told"
             case "timer_armed_again":
                 delay = wait_of(attempt, one.config, _asked(one.old)) if salvage is None else salvage.delay_ms
             case _:
@@ -167,6 +174,9 @@ def waits_are_issued_as_they_should_be(edge: Edge) -> str:
                 words = data.inbox.instructions if effect.kind is CompactKind.MANUAL else ""
                 told = (effect.target, effect.over_tokens, effect.instructions, effect.model)
                 due = (max(1, control.context.tokens // 2), over, words, control.tool_use_context.model)
+                media = failure is not None and failure.kind is ErrorKind.MEDIA_TOO_LARGE
+                if media and effect.prefix is not None:
+                    return "the API is to compact a history whose media it refused"
                 if told != due:
                     return f"the compaction is asked for with {told}, not with {due}"
             elif isinstance(effect, RunStopHooks | GatherAttachments):

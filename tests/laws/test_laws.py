@@ -11,7 +11,7 @@ from attrs import evolve
 from fsm_agent.core.control import CallState
 from fsm_agent.core.effects import CallModel, Cancel, Emit, NotifyCommand, RunPostSamplingHooks, RunTool
 from fsm_agent.core.failures import ErrorKind, ModelFailure
-from fsm_agent.core.outputs import CallEnd, ErrorOutput, TerminalOutput, Tombstone
+from fsm_agent.core.outputs import CallEnd, ErrorOutput, TerminalOutput, Tombstone, ToolResult
 from fsm_agent.core.phases import TERMINAL_SET, Cause, Phase
 from fsm_agent.core.state import LoopState, Rejection, Step
 from fsm_agent.core.usage import ModelUsage
@@ -226,6 +226,7 @@ SPOILED: list[tuple[str, Spoil]] = [
     ("rows_make_a_path", lambda edge: evolve(edge.made, taken=(*edge.made.taken, "no_such_row"))),
     ("rows_make_a_path", lambda edge: evolve(edge.made, taken=edge.made.taken[1:]) if len(edge.taken) > 1 else None),
     ("reasons_are_those_of_the_rows", _terminal(cause=Cause.LOOP_DETECTED)),
+    ("what_is_yielded_is_shown", _drop(ToolResult)),
     ("the_end_is_said_once_and_last", _drop(TerminalOutput)),
     ("the_end_is_said_once_and_last", _twice(TerminalOutput)),
     ("flights_balance", _drop(Cancel)),
@@ -365,7 +366,7 @@ def test_a_run_is_judged_as_a_whole() -> None:
     assert "one_end" in names
 
 
-MICRO = ("choices", "compactions", "endings", "keeping", "lines", "loops", "rounds", "waits")
+MICRO = ("choices", "compactions", "endings", "entering", "keeping", "lines", "loops", "rounds", "waits")
 """Modules whose laws are spoiled in :mod:`.test_micro_laws`."""
 
 
@@ -380,5 +381,6 @@ def test_unused_laws_are_none() -> None:
         "lost_effects_are_dealt_with",
         "never_two_drains_in_a_row",
         "nothing_follows_the_end",
+        "phases_follow_each_other",
         "the_history_stays_valid",
     }

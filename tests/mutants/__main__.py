@@ -3,7 +3,7 @@
 ``--sample N --seed S`` takes a sample, ``--only code`` or ``--only table`` one kind, ``--name`` those whose name holds a
 text; ``--jobs`` processes at a time. ``--results FILE`` writes each verdict as it comes and leaves out what the file holds
 already, so that a long run can be gone on with. The report goes to standard output. The exit code is 1 if a mutant
-survives that is not among the equivalent ones.
+survives that is neither among the equivalent ones nor among the open ones.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from .judge import Verdict  # noqa: E402
 from .workers import Done, forked  # noqa: E402
 
 EQUIVALENTS = Path(__file__).with_name("equivalents.txt")
+OPEN = Path(__file__).with_name("open.txt")
+"""Survivors that are known and not dealt with yet: no reason is given, and they count as survivors."""
 NOTHING = "nothing changed"
 Mutant = code.CodeMutant | table.TableMutant
 
@@ -120,7 +123,10 @@ def report(verdicts: dict[str, Verdict], total: int, seconds: float, equal: dict
         print("\nlisted as equivalent, and noticed all the same:")
         for name in wrong:
             print(f"  {name}   {verdicts[name].laws}{verdicts[name].pinned}")
-    return 1 if alive else 0
+    known = set(OPEN.read_text(encoding="utf-8").splitlines())
+    new = sorted(set(alive) - known)
+    print(f"\nnot listed as open: {len(new)}" + "".join(f"\n  {name}" for name in new))
+    return 1 if new else 0
 
 
 def _known(place: Path | None, jobs: int, seconds: float) -> Corpus | None:
@@ -190,11 +196,21 @@ def main() -> int:
         # What is listed as equivalent need not be shown to the examples: it is enough that no law speaks.
         return verdict(mutant, known, rows, examples=not options.laws_only and mutant.name not in equal)
 
-    for done in forked(tasks, work, options.jobs, options.seconds):
-        one = _verdict(done)
-        verdicts[done.task.name] = one
+    def judged() -> Iterator[tuple[str, Verdict]]:
+        left = []
+        for mutant in tasks:
+            refused = judge.refused(mutant)
+            if refused:
+                yield mutant.name, Verdict(refused)
+            else:
+                left.append(mutant)
+        for done in forked(left, work, options.jobs, options.seconds):
+            yield done.task.name, _verdict(done)
+
+    for name, one in judged():
+        verdicts[name] = one
         if out is not None:
-            out.write(json.dumps([done.task.name, asdict(one)]) + "\n")
+            out.write(json.dumps([name, asdict(one)]) + "\n")
             out.flush()
         if sys.stderr.isatty():
             print(f"\r{len(verdicts)}/{len(mutants)}", end="", file=sys.stderr, flush=True)

@@ -7,8 +7,10 @@ from typing import Any
 
 from attrs import evolve
 
+from fsm_agent.core.blocks import read_block, text_block
 from fsm_agent.core.config import ContextConfig, EarlyStart, LoopConfig, Microcompact
-from fsm_agent.core.failures import ErrorKind
+from fsm_agent.core.failures import ErrorKind, ModelFailure
+from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.models import ModelInfo
 from fsm_agent.explorer.bounds import ALL_STOPS, KINDS, Bounds, Form, Piece, Start
 from fsm_agent.explorer.matrix import LEVELS, Case
@@ -16,7 +18,8 @@ from fsm_agent.explorer.matrix import LEVELS, Case
 MODELS = (
     ModelInfo(name="m", max_output=64_000, context_edits=True, thinking=("adaptive",)),
     ModelInfo(name="n", max_output=8_192),
-    ModelInfo(name="o", max_output=8_193, context_window=150_000),
+    ModelInfo(name="p", thinking=("adaptive",), binds_thinking=True),
+    ModelInfo(name="o", max_output=8_193, context_window=150_000, api_compaction=True),
 )
 
 
@@ -154,7 +157,45 @@ _EARLY = LoopConfig(
 )
 _BROKEN_OFF = ("0.write.whole", "1.started", "0.overloaded", "0.ok", "0.fired")
 _BEHIND = ("0.safe.whole", "0.safe.whole", "2.started", "0.overloaded")
-STORIES: tuple[tuple[Case, tuple[str, ...]], ...] = (
+_ROOM = ContextConfig(keep_rounds=1)
+_FULL = ContextConfig(keep_rounds=1, reactive_compact=False)
+Told = str | tuple[str, dict[str, Any]]
+"""The name of an event, with what is changed in it."""
+
+
+def _picture(size: int) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * size}}
+
+
+_PROMPT = (text_block("look"), read_block(_picture(900)), read_block(_picture(2)))
+_PICTURED = ("user.start.plain", {"messages": (message("prompt", "user", MessageKind.PROMPT, _PROMPT),)})
+
+
+def _named(kind: str, path: str) -> Told:
+    return f"0.{kind}", {"failure": ModelFailure(kind=ErrorKind(kind), message=kind, media_path=path)}
+
+
+_WAITS: Told = ("0.overloaded", {"failure": ModelFailure(kind=ErrorKind.OVERLOADED, retry_after_ms=1)})
+_SERVED = evolve(_CALM, pieces=(Piece.SERVER,), kinds=("read",), same_inputs=True)
+_MEDIA: tuple[tuple[ContextConfig, int, tuple[Told, ...]], ...] = (
+    (_ROOM, 1, (_named("media_too_large", "messages.2.content.1"), "0.small")),
+    (_ROOM, 1, (_named("media_too_large", "messages.2.content.2"), "0.small")),
+    (_ROOM, 1, ("0.media_too_large", "0.small")),
+    (_ROOM, 1, ("0.prompt_too_long", "0.small")),
+    (_ROOM, 1, (_named("media_too_large", "messages.2.content.1"), "0.failed")),
+    (_ROOM, 0, ("0.media_too_large", "0.media")),
+    (_ROOM, 0, (_named("media_too_large", "messages.0.content.1"), "0.media")),
+    (_FULL, 1, (_named("media_too_large", "messages.2.content.1"),)),
+    (_FULL, 1, (_named("media_unreadable", "messages.2.content.1"),)),
+)
+"""What becomes of a prompt with a large and a small picture: layers, rounds before it, events."""
+
+
+def _crowded(rounds: int) -> Bounds:
+    return evolve(_CALM, old_rounds=rounds, compactions=("small", "failed", "media"))
+
+
+STORIES: tuple[tuple[Case, tuple[Told, ...]], ...] = (
     # Overloads go on while no other model is left; then the user switches, and one is.
     (
         Case("switched", _EARLY, _CALM),
@@ -177,6 +218,72 @@ STORIES: tuple[tuple[Case, tuple[str, ...]], ...] = (
         ("user.start.plain", *_BROKEN_OFF, "0.write.whole", "1.started", "0.overloaded", "0.ok"),
     ),
     # The second of two calls has begun when the reply breaks off, the first has not.
+    # What was answered behind the last started call goes with it, each with its own tombstone.
+    (
+        Case("refused-behind", _EARLY, evolve(_CALM, blocks=3, tools=3, kinds=("shell", "safe"))),
+        ("user.start.plain", "0.shell.whole", "1.started", "1.failed", "0.safe.whole", "0.safe.whole", "0.overloaded"),
+    ),
+    # A cut reply goes on after a call that is not whole.
+    (
+        Case(
+            "cut",
+            evolve(_EARLY, max_output_tokens=4_096),
+            evolve(_CALM, blocks=3, forms=(Form.WHOLE, Form.MALFORMED), stops=ALL_STOPS),
+        ),
+        ("user.start.plain", "0.text", "0.write.malformed", "0.text", "0.max_tokens.20000"),
+    ),
+    *[
+        (Case(f"media-{place}", evolve(_EARLY, context=layers), _crowded(rounds)), (_PICTURED, *names))
+        for place, (layers, rounds, names) in enumerate(_MEDIA)
+    ],
+    # A model that compacts by itself is not asked to, where it refused media.
+    (
+        Case("media-api", evolve(_EARLY, model="o", context=_ROOM), _crowded(1)),
+        (_PICTURED, _named("media_too_large", "messages.2.content.1"), "0.small"),
+    ),
+    (
+        Case("media-bound", evolve(_EARLY, model="p", context=_ROOM), _crowded(0)),
+        (_PICTURED, "0.media_too_large", "0.media"),
+    ),
+    # The server asks for the shortest wait there is.
+    (
+        Case("shortest", evolve(_EARLY, fallback_models=()), _CALM),
+        ("user.start.plain", "0.write.whole", "1.started", _WAITS, "0.ok", "0.fired"),
+    ),
+    # Thinking that was never closed is no part of what a reply is continued from.
+    (
+        Case("unclosed", evolve(_EARLY, max_output_tokens=4_096), evolve(_CALM, pieces=tuple(Piece), stops=ALL_STOPS)),
+        ("user.start.plain", "0.text", ("0.thinking", {"closed": False}), "0.max_tokens.20000"),
+    ),
+    # While a server call waits, nothing but results goes in: the command and the warning come a round later.
+    (
+        Case(
+            "late-warning",
+            evolve(_EARLY, loop_rounds=1),
+            evolve(_CALM, pieces=(Piece.SERVER,), kinds=("read",), same_inputs=True),
+        ),
+        (
+            "user.start.plain",
+            "0.server",
+            "0.read.whole",
+            "user.command",
+            "0.tool_use.waits",
+            "0.ok",
+            "0.read.whole",
+            "0.tool_use.20000",
+            "0.ok",
+        ),
+    ),
+    # A round of tools gives the reactive compaction back.
+    (
+        Case("given-back", evolve(_EARLY, context=_ROOM), _crowded(1)),
+        (_PICTURED, "0.media_too_large", "0.small", "0.write.whole", "0.tool_use.20000", "0.started", "0.ok"),
+    ),
+    # A crash lost a call of the reply before the prompt was found too long.
+    (
+        Case("lost-before", evolve(_EARLY, context=_ROOM), _crowded(1)),
+        ("user.start.plain", "0.safe.whole", "1.lost", "0.prompt_too_long", "0.lost", "0.small"),
+    ),
     (Case("behind", _EARLY, _CALM), ("user.start.plain", *_BEHIND)),
     (
         Case("behind-third", _EARLY, evolve(_CALM, blocks=3, tools=3)),

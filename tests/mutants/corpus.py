@@ -35,6 +35,7 @@ Place = tuple[str, int]
 SEEDS = 640
 """Random worlds."""
 ALIKE = 2
+STORY = "a story"
 ASIDE = Bounds(blocks=0, tools=0, stops=(), errors=())
 """Situations kept of those that look alike."""
 
@@ -106,6 +107,7 @@ def _looks(taken: worlds.Taken, config: LoopConfig) -> tuple[Any, ...]:
         _clip(guards.blocks_in_row - config.stop_hook_row_cap),
         _clip(guards.blocks_in_run - config.stop_hook_run_cap),
         _clip(guards.salvages - config.max_attempts),
+        _clip(len(made.state.data.messages) - len(taken.before.data.messages)),
         token_budget is not None and _clip(10 * budget.output_tokens - 9 * token_budget),
         token_budget is not None and _clip(budget.last_delta - 500),
         token_budget is not None and _clip(before.budget.output_tokens - before.budget.spent_at_check - 500),
@@ -138,7 +140,7 @@ def _walks() -> Iterator[tuple[list[worlds.Taken], LoopConfig, str, bool]]:
             state = made.state
         yield taken, scenario.config, name, True
     for case, names in STORIES:
-        yield list(worlds.story(case, names)), case.config, "", False
+        yield list(worlds.story(case, names)), case.config, STORY, False
     for case in worlds.cases():
         for seed in range(12):
             yield list(worlds.walk(case, seed, 40, sharp=False)), case.config, "", False
@@ -191,7 +193,8 @@ def situations() -> list[Situation]:
             if count >= ALIKE and not scenario:
                 continue
             alike[looks] = count + 1
-            found.append(Situation(config, taken.before, taken.event, taken.made, trail, scenario, rich))
+            name = scenario if scenario != STORY else ""
+            found.append(Situation(config, taken.before, taken.event, taken.made, trail, name, rich))
             if not count:
                 for event, other in worlds.gains(taken, config):
                     made = step(taken.before, event, other)

@@ -32,12 +32,12 @@ from fsm_agent.server.wire_checker import check_request, decode_body
 from . import worlds
 from .code import CodeMutant
 from .corpus import Corpus, Situation
-from .table import TableMutant
+from .table import TableMutant, mutated
 
 TESTS = Path(__file__).resolve().parents[1]
 OVER_STATES = tuple(law for law in LAWS if law.over is Over.STATE)
 OVER_EDGES = tuple(sorted((law for law in LAWS if law.over is Over.EDGE), key=lambda law: law.costly))
-MOST = 4_000
+MOST = 1_500
 """Situations at which one mutant is asked."""
 ON, STEPS = 24, 30
 """Differing steps from which walks go on, and how far."""
@@ -128,6 +128,16 @@ def situations_of(mutant: CodeMutant | TableMutant, corpus: Corpus) -> list[int]
     return sorted(found)
 
 
+def refused(mutant: CodeMutant | TableMutant) -> str:
+    """Say why the import-time check refuses the table of a mutant; empty if it does not. Needs no process of its own."""
+    if isinstance(mutant, TableMutant):
+        try:
+            check(mutated(mutant))
+        except TableError as error:
+            return f"import check: {error}"
+    return ""
+
+
 def judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], *, examples: bool) -> Verdict:
     """Judge the machine as it now is in this process, a mutant.
 
@@ -139,10 +149,6 @@ def judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], *, 
     """
     signal.signal(signal.SIGVTALRM, _hangs)
     try:
-        check(TABLE)
-    except TableError as error:
-        return Verdict(f"import check: {error}")
-    try:
         return _judge(numbers, corpus, original_rows, examples)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -151,7 +157,7 @@ def judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], *, 
 def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], examples: bool) -> Verdict:
     different: list[tuple[Situation, Step]] = []
     left = dict(original_rows)
-    asked = numbers if len(numbers) <= MOST else random.Random(1).sample(numbers, MOST)
+    asked = numbers if len(numbers) <= MOST else _spread(numbers, corpus)
     for place, number in enumerate(asked):
         if place % 64 == 0:
             _arm()
@@ -191,6 +197,19 @@ def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], ex
     if words:
         return Verdict(words, **seen)
     return Verdict("", _pinned(different, examples), **seen)
+
+
+def _spread(numbers: list[int], corpus: Corpus) -> list[int]:
+    """Choose from many situations: of each sequence of rows as many as of the others, as long as there are any."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number in random.Random(1).sample(numbers, len(numbers)):
+        groups.setdefault(corpus.situations[number].made.taken, []).append(number)
+    chosen: list[int] = []
+    for layer in range(max(map(len, groups.values()))):
+        chosen += [members[layer] for members in groups.values() if layer < len(members)]
+        if len(chosen) >= MOST:
+            break
+    return chosen[:MOST]
 
 
 def _where(different: list[tuple[Situation, Step]]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,9 @@ from . import code, judge, table, worlds
 from .__main__ import equivalents
 from .corpus import Corpus, index, situation
 from .workers import forked
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = 150
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +33,9 @@ def small() -> Corpus:
 
 def by_laws(mutant: Any, corpus: Corpus) -> str:
     """Install a mutant and judge it by laws; runs in a forked process."""
+    refused = judge.refused(mutant)
+    if refused:
+        return refused
     numbers = judge.situations_of(mutant, corpus)
     if isinstance(mutant, code.CodeMutant):
         assert code.install(mutant)
@@ -90,3 +99,12 @@ def test_equivalent_mutants_are_there_and_have_reasons() -> None:
 
 
 KINDS = ["CallModel", "Cancel", "StartTimer", "UserOutput", "ToolUseSummary", "Notice", "Boundary", "Tombstone"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+def test_a_sample_of_mutants_is_noticed() -> None:
+    """Of a sample of all mutants none survives that is not listed."""
+    command = [sys.executable, "-m", "tests.mutants", "--sample", str(SAMPLE), "--seed", "6", "--jobs", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-2_000:]

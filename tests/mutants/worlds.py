@@ -39,7 +39,7 @@ from fsm_agent.core.usage import ModelUsage
 from fsm_agent.explorer.environment import Environment, start
 from fsm_agent.explorer.matrix import CI, Case
 
-from .cases import FLAVOURS
+from .cases import FLAVOURS, Told
 
 HOPS = ("user.interrupt", "user.submit", "user.close")
 ODD_IDS = ("", "bad id!", "x" * 129, "x" * 128)
@@ -104,6 +104,8 @@ def sharpened(event: Event, state: LoopState, config: LoopConfig, pick: random.R
             return evolve(event, result=odd, digest=pick.choice(("", event.digest)))
         case ToolProgressed() if pick.random() < 0.3:
             return evolve(event, text=pick.choice(("y" * 1_999, "z" * 2_001, "a")))
+        case BlockCompleted() if event.block.is_thinking and pick.random() < 0.1:
+            return evolve(event, closed=False)
         case CommandQueued() if pick.random() < 0.3:
             return evolve(event, address="elsewhere", command_id=f"e{pick.randrange(10**9)}")
         case StopHooksFinished() if pick.random() < 0.3:
@@ -254,16 +256,18 @@ def cases() -> Iterator[Case]:
     yield from CI
 
 
-def story(case: Case, names: tuple[str, ...]) -> Iterator[Taken]:
-    """Take events by their names."""
+def story(case: Case, told: tuple[Told, ...]) -> Iterator[Taken]:
+    """Take events by their names, some with changes."""
     environment = Environment(case.config, case.bounds)
     state = start(case.config, case.bounds)
-    for name in names:
+    for one in told:
+        name, changes = (one, {}) if isinstance(one, str) else one
         offers = dict(environment.offers(state))
         if name not in offers:
             raise LookupError(f"{case.name}: {name} is not offered in {state.phase}: {sorted(offers)}")
-        made = step(state, offers[name], case.config)
-        yield Taken(state, offers[name], made)
+        event = evolve(offers[name], **changes)
+        made = step(state, event, case.config)
+        yield Taken(state, event, made)
         state = made.state
 
 
