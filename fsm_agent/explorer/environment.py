@@ -317,7 +317,7 @@ class Environment:
                 case "small":
                     event: Event = CompactionFinished(identity, (sized("s", 1),))
                 case "little":
-                    event = CompactionFinished(identity, (sized("s", OLD_ROUND * self.bounds.old_rounds - 5_000),))
+                    event = CompactionFinished(identity, (sized("s", max(1, OLD_ROUND * self.bounds.old_rounds - 5_000)),))
                 case "refused":
                     event = CompactionFinished(identity, (sized("s", 1),), "refusal")
                 case "media":
