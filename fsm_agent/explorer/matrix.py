@@ -112,6 +112,18 @@ BUSY = evolve(
 )
 """A world in which little goes wrong, for cases in which much is in flight at once."""
 
+CROWD = evolve(
+    QUIET,
+    max_turns=2,
+    max_model_calls=1,
+    max_attempts=2,
+    prefetch_skills=True,
+    attachments=True,
+    stop_hooks=True,
+    context=COLLAPSING,
+)
+"""Much that runs beside the loop at once."""
+
 CI: tuple[Case, ...] = (
     Case(
         "user",
@@ -209,16 +221,7 @@ CI: tuple[Case, ...] = (
     ),
     Case(
         "crowd",
-        evolve(
-            QUIET,
-            max_turns=2,
-            max_model_calls=1,
-            max_attempts=2,
-            prefetch_skills=True,
-            attachments=True,
-            stop_hooks=True,
-            context=COLLAPSING,
-        ),
+        CROWD,
         evolve(BUSY, old_rounds=1, usage=(80_000, 110_000)),
         "much in flight at once: skills, a collapse, attachments, hooks",
     ),
@@ -368,17 +371,7 @@ RELEASE: tuple[Case, ...] = (
     ),
     Case(
         "crowd-wide",
-        evolve(
-            QUIET,
-            max_turns=2,
-            max_model_calls=1,
-            max_attempts=2,
-            prefetch_skills=True,
-            tool_summaries=True,
-            attachments=True,
-            stop_hooks=True,
-            context=COLLAPSING,
-        ),
+        evolve(CROWD, tool_summaries=True),
         evolve(BUSY, old_rounds=1, usage=(80_000, 110_000), crashes=True),
         "all that can be in flight at once, and a crash at every point",
         WIDE,

@@ -10,12 +10,12 @@ from ..core.config import LoopConfig
 from ..core.effects import Cancel, Emit
 from ..core.events import EventKind
 from ..core.failures import TRANSIENT_KINDS, ErrorKind
-from ..core.outputs import Boundary, ErrorOutput, Notice, UserOutput
+from ..core.outputs import Boundary, ErrorOutput, Notice
 from ..core.phases import SUCCESS, TERMINAL_SET, AbortReason, Cause, Phase, TerminalReason
 from ..core.state import LoopState, call_ids
 from ..core.usage import add_usage
 from .choices import begun, models_left, too_long_a_wait
-from .keeping import AFTER_HOOKS, CLOSED, CUT, positions, told
+from .keeping import AFTER_HOOKS, CLOSED, CUT, positions, shown_users, told
 from .law import Edge, edge_law, state_law
 from .limits import limits
 from .micro import Micro, micros
@@ -219,8 +219,7 @@ def an_end_leaves_a_history(edge: Edge) -> str:
         added = messages[len(view) :]
         if told(added) != left:
             return f"{one.row.name}: {told(added)} is left, not {left}"
-        shown = [effect.output.message for effect in one.effects if isinstance(effect, Emit)
-                 and isinstance(effect.output, UserOutput)]  # fmt: skip
+        shown = shown_users(one)
         if shown != [item for item in added if item.role == "user"]:
             return f"{one.row.name}: {len(shown)} messages were shown"
     return ""

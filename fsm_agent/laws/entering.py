@@ -74,17 +74,6 @@ def _made(edge: Edge, was: LoopState, now: LoopState) -> str:
         return f"{facts.staged} spans are staged"
     if pass_.reports[: len(was.data.iteration.reports)] != was.data.iteration.reports:
         return "reports of the pass were lost"
-    thinks = any(b'"type":"thinking"' in wire.body for wire in pass_.request.messages) if pass_.request is not None else False
-    if facts.thinking != thinks:
-        return f"thinking in the request is {thinks}, the facts say {facts.thinking}"
-    model = now.control.tool_use_context.model
-    fresh, _ = count_view(pass_.view, evolve(now.data.context, tally=Tally()), edge.config, model)
-    if facts.tokens != fresh:
-        return f"the view is counted as {facts.tokens}, anew as {fresh}"
-    if facts.staged != sum(span.summary is not None and not span.committed for span in spans):
-        return f"{facts.staged} spans are staged"
-    if pass_.reports[: len(was.data.iteration.reports)] != was.data.iteration.reports:
-        return "reports of the pass were lost"
     if len(pass_.view) < len(was.data.messages) and len(pass_.reports) == len(was.data.iteration.reports):
         return "the view is shorter, and no layer reports it"
     new = [item for item in now.control.flight if item not in was.control.flight]

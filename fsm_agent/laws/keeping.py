@@ -161,6 +161,12 @@ def warns(one: Micro) -> bool:
     return repeats(one.old.guards.rounds) >= one.config.loop_rounds and not one.old.guards.loop_warned
 
 
+def shown_users(one: Micro) -> list[Message]:
+    """Give the messages of the user's side that a row shows."""
+    outputs = [effect.output for effect in one.effects if isinstance(effect, Emit)]
+    return [output.message for output in outputs if isinstance(output, UserOutput)]
+
+
 def told(messages: Iterable[Message]) -> list[tuple[str, str]]:
     """Say what messages tell: kind, and words or id of each."""
     found = []
@@ -187,8 +193,7 @@ def the_history_grows_as_the_table_says(edge: Edge) -> str:
         if told(added) != expected:
             return f"{one.row.name}: {told(added)} was added, not {expected}"
         users = [item for item in added if item.role == "user"]
-        shown = [effect.output.message for effect in one.effects if isinstance(effect, Emit)
-                 and isinstance(effect.output, UserOutput)]  # fmt: skip
+        shown = shown_users(one)
         if shown != users:
             return f"{one.row.name}: {len(shown)} messages were shown, {len(users)} were added"
         ours = (MessageKind.META, MessageKind.NOTICE, MessageKind.TOOL_RESULTS)
@@ -219,8 +224,7 @@ def a_nudge_follows_what_is_kept(edge: Edge) -> str:
         expected += [("meta", due)] if due is not None else []
         if added is None or told(added) != expected:
             return f"{one.row.name}: {None if added is None else told(added)} was added, not {expected}"
-        shown = [effect.output.message for effect in one.effects if isinstance(effect, Emit)
-                 and isinstance(effect.output, UserOutput)]  # fmt: skip
+        shown = shown_users(one)
         if shown != [item for item in added if item.role == "user"]:
             return f"{one.row.name}: the words were not shown"
     return ""

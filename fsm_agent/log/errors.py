@@ -44,45 +44,36 @@ class LogDamaged(LogError):
 
 
 class BehaviourChanged(LogError):
-    """The log was written by a reducer that may act otherwise than the present one."""
+    """The log was written by a reducer that may act otherwise than the present one.
+
+    Attributes:
+        path: the file.
+        recorded: what the log says of its writer.
+        current: the same of the one in use.
+    """
+
+    def __init__(self, path: str | PathLike[str], what: str, recorded: str | int, current: str | int) -> None:
+        super().__init__(
+            f"{path}: written {what}; replay it with the table check off to see where the run would go differently"
+        )
+        self.path = path
+        self.recorded = recorded
+        self.current = current
 
 
 class TableChanged(BehaviourChanged):
-    """The log was written under another transition table than the one of this package.
-
-    Attributes:
-        path: the file.
-        recorded: digest of the table in the log.
-        current: digest of the table in use.
-    """
+    """The log was written under another transition table than the one of this package; both are named by their digests."""
 
     def __init__(self, path: str | PathLike[str], recorded: str, current: str) -> None:
-        super().__init__(
-            f"{path}: written under another transition table (log {recorded[:12]}, here {current[:12]}); "
-            "replay it with the table check off to see where the run would go differently"
-        )
-        self.path = path
-        self.recorded = recorded
-        self.current = current
+        what = f"under another transition table (log {recorded[:12]}, here {current[:12]})"
+        super().__init__(path, what, recorded, current)
 
 
 class ReducerChanged(BehaviourChanged):
-    """The log was written under the same transition table, but by another version of what its rows do.
-
-    Attributes:
-        path: the file.
-        recorded: version of the reducer in the log.
-        current: version of the one in use.
-    """
+    """The log was written under the same transition table, but by another version of what its rows do."""
 
     def __init__(self, path: str | PathLike[str], recorded: int, current: int) -> None:
-        super().__init__(
-            f"{path}: written by version {recorded} of the reducer, here is version {current}; "
-            "replay it with the table check off to see where the run would go differently"
-        )
-        self.path = path
-        self.recorded = recorded
-        self.current = current
+        super().__init__(path, f"by version {recorded} of the reducer, here is version {current}", recorded, current)
 
 
 class LogLocked(LogError):
