@@ -7,6 +7,7 @@ grow, since each request carries the whole history. Nothing compacts: the window
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import multiprocessing
 import statistics
@@ -27,6 +28,8 @@ from fsm_agent.session.agent import Agent
 
 TURNS = 830
 SPREAD = 25
+WAIT = 0.01
+"""Seconds before each answer; a model takes far longer."""
 MODEL = ModelInfo(name="bench", context_window=10_000_000, max_output=64_000)
 
 
@@ -37,19 +40,46 @@ async def look(place: str) -> str:
 
 
 def serve(pipe: Connection, turns: int) -> None:
-    """Answer each request by one call, the last by a text."""
-    from fsm_agent.server.app import LoopbackServer
-    from fsm_agent.server.replies import Blocks, CallableScript, text
+    """Answer each request by one call, the last by a text. The body is read and not looked at, and each answer takes alike.
 
-    def reply(call: int, body: dict[str, Any]) -> Blocks:
-        if call >= turns:
-            return Blocks((text("done"),))
-        use = {"type": "tool_use", "id": f"toolu_{call:06}", "name": "look", "input": {"place": f"room {call}"}}
-        return Blocks((text(f"I will look at room {call} now, since it may hold what we are after."), use))
+    A server that parses the body takes longer with each turn, and a client that waited longer finds its caches colder.
+    """
+    from aiohttp import web
 
-    with LoopbackServer(CallableScript(reply), strict=False, keep_bodies=False) as server:
-        pipe.send(server.base_url)
-        pipe.recv()
+    from fsm_agent.server import frames
+    from fsm_agent.server.replies import Blocks, text
+
+    ids = frames.Ids()
+    calls = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal calls
+        number, calls = calls, calls + 1
+        async for _ in request.content.iter_any():
+            pass
+        await asyncio.sleep(WAIT)
+        use = {"type": "tool_use", "id": f"toolu_{number:06}", "name": "look", "input": {"place": f"room {number}"}}
+        words = f"I will look at room {number} now, since it may hold what we are after."
+        reply = Blocks((text("done"),)) if number >= turns else Blocks((text(words), use))
+        made = frames.make(reply, frames.Asked("bench"), ids)
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for frame in made.frames:
+            await response.write(frame.data)
+        return response
+
+    async def main() -> None:
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_post("/v1/messages", answer)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        pipe.send(f"http://127.0.0.1:{runner.addresses[0][1]}")
+        await asyncio.to_thread(pipe.recv)
+        await runner.cleanup()
+
+    asyncio.run(main())
 
 
 class Writes:
