@@ -23,6 +23,7 @@ from . import (
     replies,
     requests,
     rounds,
+    streaming,
     table,
     values,
     waits,
@@ -49,6 +50,7 @@ MODULES = (
     loops,
     compactions,
     entering,
+    streaming,
 )
 LAWS: tuple[Law, ...] = tuple(law for module in MODULES for law in vars(module).values() if isinstance(law, Law))
 """All laws over states and edges, in the order of their modules."""

@@ -11,6 +11,7 @@ from ..core.context.store import Tally
 from ..core.context.usage import count_view
 from ..core.effects import BACKGROUND, EffectKind, Emit, PrefetchKind, StartPrefetch
 from ..core.events import CollapseStaged, ToolUseSummaryReady
+from ..core.messages import Message
 from ..core.outputs import AssistantOutput, ToolUseSummary
 from ..core.phases import TERMINAL_SET, Phase
 from ..core.state import LoopState
@@ -70,11 +71,15 @@ def _made(edge: Edge, was: LoopState, now: LoopState) -> str:
     fresh, _ = count_view(pass_.view, evolve(now.data.context, tally=Tally()), edge.config, model)
     if facts.tokens != fresh:
         return f"the view is counted as {facts.tokens}, anew as {fresh}"
+    tally = now.data.context.tally
+    if tally.view == pass_.view and tally.tokens != sum(item.tokens for item in pass_.view):
+        return f"the messages are tallied as {tally.tokens} tokens"
     if facts.staged != sum(span.summary is not None and not span.committed for span in spans):
         return f"{facts.staged} spans are staged"
     if pass_.reports[: len(was.data.iteration.reports)] != was.data.iteration.reports:
         return "reports of the pass were lost"
-    if len(pass_.view) < len(was.data.messages) and len(pass_.reports) == len(was.data.iteration.reports):
+    least = len(was.data.messages) - (_unanswered(was.data.messages) if was.data.context.open_server_calls else 0)
+    if len(pass_.view) < least and len(pass_.reports) == len(was.data.iteration.reports):
         return "the view is shorter, and no layer reports it"
     new = [item for item in now.control.flight if item not in was.control.flight]
     if now.control.flight[: len(was.control.flight)] != was.control.flight:
@@ -88,6 +93,11 @@ def _made(edge: Edge, was: LoopState, now: LoopState) -> str:
     if pass_.front or pass_.reply is not None or pass_.blocks or pass_.calls:
         return "the pass does not begin anew"
     return ""
+
+
+def _unanswered(messages: tuple[Message, ...]) -> int:
+    """Count the replies that hold nothing but calls which the API runs itself: settled without a result, they are gone."""
+    return sum(all(block.type.endswith("tool_use") and block.type != "tool_use" for block in item.blocks) for item in messages)
 
 
 @edge_law("I9", costly=True)

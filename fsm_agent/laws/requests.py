@@ -77,6 +77,22 @@ def every_request_can_be_sent(edge: Edge) -> str:
     return ""
 
 
+@edge_law("I6", costly=True)
+def calls_that_were_settled_are_not_sent(edge: Edge) -> str:
+    """A call that the API runs itself is sent only while it stands in the view: one that was taken out is gone."""
+    for call in edge.calls:
+        held = {block.id for item in edge.made.state.data.iteration.view for block in item.blocks if _server(block.type)}
+        sent = [block for wire in call.request.messages for block in json.loads(wire.body)["content"] if _server(block["type"])]
+        gone = [block["id"] for block in sent if block["id"] not in held]
+        if gone:
+            return f"sent, and not in the view: {gone}"
+    return ""
+
+
+def _server(kind: str) -> bool:
+    return kind.endswith("tool_use") and kind != "tool_use"
+
+
 @edge_law("I6")
 def the_history_stays_valid(edge: Edge) -> str:
     """The engine never makes a history of which no request can be made, unless the run began with one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.config import LoopConfig
 from ..core.control import Control
-from ..core.events import Event, EventKind
+from ..core.events import Event, EventKind, RunStarted
 from ..core.phases import TERMINAL_SET, TRANSIENT, ContinueReason, Phase
 from ..core.rows import STALE
 from ..core.state import LoopState
@@ -53,6 +53,17 @@ def rows_make_a_path(edge: Edge) -> str:
     return "" if here is after else f"the rows lead to {here}, the state is in {after}"
 
 
+@edge_law("I1", quiet=True)
+def a_run_starts_where_none_is_on(edge: Edge) -> str:
+    """A run starts in ``ready`` and nowhere else: while one is on, and after its end, a start is refused."""
+    if not isinstance(edge.event, RunStarted):
+        return ""
+    refused = edge.made.rejected is not None
+    if refused == (edge.old.phase is Phase.READY):
+        return f"in {edge.old.phase} a start was {'refused' if refused else 'taken'}"
+    return ""
+
+
 _WAYS: dict[Phase, tuple[Phase, ...]] = {
     Phase.READY: (Phase.PREPARING,),
     Phase.PREPARING: (Phase.COMPACTING, Phase.BACKING_OFF, Phase.CALLING_MODEL),
@@ -76,10 +87,10 @@ _WAYS: dict[Phase, tuple[Phase, ...]] = {
 
 @edge_law("I4")
 def phases_follow_each_other(edge: Edge) -> str:
-    """A phase leads where the specification says, to an end, or stays."""
+    """A phase leads where the specification says, to an end, or stays, if it is one that waits."""
     for name in edge.made.taken:
         row = ROWS.get(name)
-        if row is None or row.target is row.source or row.target in TERMINAL_SET:
+        if row is None or row.target in TERMINAL_SET or (row.target is row.source and row.source not in TRANSIENT):
             continue
         if row.target not in _WAYS[row.source]:
             return f"{name} leads from {row.source} to {row.target}"

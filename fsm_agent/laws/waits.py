@@ -251,7 +251,8 @@ def answers_are_classed_by_their_id(edge: Edge) -> str:
         return "" if fits or edge.made.rejected is not None else f"{name} was answered by {kind}"
     word, _, number = name.removeprefix(f"{edge.old.run.id}/").rpartition("-")
     ours = bool(edge.old.run.id) and name == f"{edge.old.run.id}/{word}-{number}"
-    issued = number.isascii() and number.isdigit() and str(int(number)) == number and 1 <= int(number) <= edge.old.run.issued
+    counted = number.isascii() and number.isdigit() and len(number) <= len(str(edge.old.run.issued))
+    issued = counted and str(int(number)) == number and 1 <= int(number) <= edge.old.run.issued
     fits = word in _WORDS and (isinstance(event, _FAILING) or _fits(EffectKind(word), event))
     stale = ours and issued and fits
     return "" if (edge.made.rejected is None) == stale else f"{name} is {'stale' if stale else 'unknown'}"

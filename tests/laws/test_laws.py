@@ -223,6 +223,7 @@ def _renamed(edge: Edge) -> Step | None:
 SPOILED: list[tuple[str, Spoil]] = [
     ("every_event_is_taken_or_refused", _refused),
     ("every_event_is_taken_or_refused", lambda edge: evolve(edge.made, taken=())),
+    ("a_run_starts_where_none_is_on", _when("run_started", _refused)),
     ("rows_make_a_path", lambda edge: evolve(edge.made, taken=(*edge.made.taken, "no_such_row"))),
     ("rows_make_a_path", lambda edge: evolve(edge.made, taken=edge.made.taken[1:]) if len(edge.taken) > 1 else None),
     ("reasons_are_those_of_the_rows", _terminal(cause=Cause.LOOP_DETECTED)),
@@ -366,7 +367,7 @@ def test_a_run_is_judged_as_a_whole() -> None:
     assert "one_end" in names
 
 
-MICRO = ("choices", "compactions", "endings", "entering", "keeping", "lines", "loops", "rounds", "waits")
+MICRO = ("choices", "compactions", "endings", "entering", "keeping", "lines", "loops", "rounds", "streaming", "waits")
 """Modules whose laws are spoiled in :mod:`.test_micro_laws`."""
 
 
@@ -375,6 +376,7 @@ def test_unused_laws_are_none() -> None:
     spoiled = {name for name, _ in (*SPOILED, *STATES)}
     left = {law.name for law in LAWS if law.check.__module__.rpartition(".")[2] not in MICRO} - spoiled
     assert left == {
+        "calls_that_were_settled_are_not_sent",
         "effects_cannot_change",
         "a_crash_is_survived",
         "guards_are_a_partition",

@@ -10,10 +10,11 @@ import pytest
 from attrs import evolve
 
 from fsm_agent.core.config import EarlyStart
+from fsm_agent.core.context.report import LayerReport
 from fsm_agent.core.control import AutoCompactTracking
 from fsm_agent.core.effects import Cancel, Effect
 from fsm_agent.core.events import Event, TimerFired
-from fsm_agent.core.outputs import AssistantOutput, Notice, Tombstone
+from fsm_agent.core.outputs import AssistantOutput, Notice, Tombstone, ToolProgress, ToolResult
 from fsm_agent.core.phases import Cause
 from fsm_agent.core.rows import TABLE
 from fsm_agent.core.state import LoopState
@@ -22,7 +23,21 @@ from fsm_agent.core.table import Guard, Move
 from fsm_agent.explorer.environment import Environment, start
 from fsm_agent.explorer.expand import Worker
 from fsm_agent.explorer.matrix import CALM, SMALL, Case
-from fsm_agent.laws import LAWS, Edge, choices, compactions, endings, entering, keeping, lines, loops, micro, rounds, waits
+from fsm_agent.laws import (
+    LAWS,
+    Edge,
+    choices,
+    compactions,
+    endings,
+    entering,
+    keeping,
+    lines,
+    loops,
+    micro,
+    rounds,
+    streaming,
+    waits,
+)
 
 from .good import edges
 
@@ -139,6 +154,27 @@ def _digest(state: LoopState, effects: tuple[Effect, ...]) -> Made:
     return LoopState(state.control, evolve(state.data, iteration=evolve(state.data.iteration, calls=calls))), effects
 
 
+def _calls(**fields: Any) -> Callable[[LoopState, tuple[Effect, ...]], Made]:
+    """Change the record of each call."""
+
+    def spoil(state: LoopState, effects: tuple[Effect, ...]) -> Made:
+        return _record("tools", calls=tuple(evolve(call, **fields) for call in state.control.tools.calls))(state, effects)
+
+    return spoil
+
+
+def _copied(state: LoopState, effects: tuple[Effect, ...]) -> Made:
+    """Store each result as a block of the same text, made anew."""
+    calls = tuple(evolve(item, result=evolve(item.result) if item.result else None) for item in state.data.iteration.calls)
+    return LoopState(state.control, evolve(state.data, iteration=evolve(state.data.iteration, calls=calls))), effects
+
+
+def _reported(state: LoopState, effects: tuple[Effect, ...]) -> Made:
+    """Report a clearing that nobody saw."""
+    reports = (*state.data.iteration.reports, LayerReport("microcompact", freed=7))
+    return LoopState(state.control, evolve(state.data, iteration=evolve(state.data.iteration, reports=reports))), effects
+
+
 SPOILED: list[tuple[str, str, Any]] = [
     ("rows_do_what_their_lines_say", "next_turn", _record("guards", pauses=3)),
     ("rows_do_what_their_lines_say", "retry", _record("call", attempt=7)),
@@ -167,6 +203,15 @@ SPOILED: list[tuple[str, str, Any]] = [
     ("rounds_are_remembered_once", "tool_finished", _record("guards", loop_warned=True)),
     ("equal_rounds_have_equal_digests", "tool_finished", _record("guards", rounds=("0" * 16,))),
     ("usage_is_summed_by_model", "next_turn", _data(usage=(1,))),
+    ("the_end_tells_what_can_be_used", "stream_completed", _record("call", usable=False)),
+    ("the_end_tells_what_is_whole", "stream_completed", _calls(whole=False)),
+    ("edits_of_the_api_are_reported", "stream_completed", _reported),
+    ("calls_are_stored_as_the_api_takes_them", "block_completed", _calls(id="bad id")),
+    ("a_result_is_stored_as_it_came", "tool_finished", _copied),
+    ("progress_is_shown_at_once", "tool_progressed", _drop(ToolProgress)),
+    ("an_abort_shows_the_results_that_it_keeps", "aborted_tools.running_tools", _drop(ToolResult)),
+    ("a_round_of_tools_has_calls", "run_tools", _record("tools", calls=())),
+    ("rounds_are_summed_up_where_the_settings_say", "next_turn", _record("queue", pending_tool_use_summary="nobody")),
 ]
 ELSEWHERE = {
     "the_first_that_holds_is_taken",
@@ -215,7 +260,7 @@ def test_every_law_over_microsteps_is_tried() -> None:
     """No law is forgotten here; what cannot be spoiled by a move is named."""
     mine = {
         law.name
-        for module in (choices, compactions, endings, entering, keeping, lines, loops, rounds, waits)
+        for module in (choices, compactions, endings, entering, keeping, lines, loops, rounds, streaming, waits)
         for law in vars(module).values()
         if law in LAWS and law.costly and law.over.value == "edge"
     }

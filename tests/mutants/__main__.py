@@ -1,9 +1,10 @@
 """``python -m tests.mutants``: change the core in every small way, and see what notices.
 
 ``--sample N --seed S`` takes a sample, ``--only code`` or ``--only table`` one kind, ``--name`` those whose name holds a
-text; ``--jobs`` processes at a time. ``--results FILE`` writes each verdict as it comes and leaves out what the file holds
-already, so that a long run can be gone on with. The report goes to standard output. The exit code is 1 if a mutant
-survives that is neither among the equivalent ones nor among the open ones.
+text, ``--list FILE`` those whose names are the lines of a file; ``--jobs`` processes at a time. ``--results FILE`` writes
+each verdict as it comes and leaves out what the file holds already, so that a long run can be gone on with. The report goes
+to standard output. The exit code is 1 if a mutant survives that is neither among the equivalent ones nor among the open
+ones.
 """
 
 from __future__ import annotations
@@ -143,6 +144,7 @@ def _known(place: Path | None, jobs: int, seconds: float) -> Corpus | None:
         for done in forked(shares, lambda share: judge.faults_of_the_original(known, share), jobs, seconds)
         for fault in (done.value if done.value is not None else ["the original was not judged"])
     ]
+    faults += [f"row {row.name} is never taken" for row in table.TABLE.rows if row.name not in known.rows]
     if faults:
         print("the original does not pass:\n" + "\n".join(faults[:20]))
         return None
@@ -167,6 +169,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("code", "table"))
     parser.add_argument("--seconds", type=float, default=120, help="processor seconds for one mutant")
     parser.add_argument("--name", default="", help="only mutants whose name holds this")
+    parser.add_argument("--list", type=Path, help="only mutants whose names are the lines of this file")
     parser.add_argument("--results", type=Path, help="a file of verdicts, to be gone on with")
     parser.add_argument("--corpus", type=Path, help="keep the walks of the original in this file, or read them from it")
     parser.add_argument("--laws-only", action="store_true", help="do not ask the examples among the tests of the core")
@@ -177,6 +180,9 @@ def main() -> int:
         return 2
     rows = {name: len(numbers) for name, numbers in known.rows.items()}
     mutants = [mutant for mutant in all_mutants(known, options.only) if options.name in mutant.name]
+    if options.list is not None:
+        listed = set(options.list.read_text(encoding="utf-8").splitlines())
+        mutants = [mutant for mutant in mutants if mutant.name in listed]
     total = len(mutants)
     if options.sample and options.sample < total:
         mutants = random.Random(options.seed).sample(mutants, options.sample)

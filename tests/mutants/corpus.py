@@ -26,8 +26,9 @@ from fsm_agent.scenario import catalog, load
 from fsm_agent.scenario.drive import drive
 
 from . import worlds
-from .cases import STORIES, random_case
+from .cases import random_case
 from .code import CORE
+from .stories import STORIES
 
 Place = tuple[str, int]
 """A module below the core, and a line."""
@@ -35,9 +36,11 @@ Place = tuple[str, int]
 SEEDS = 640
 """Random worlds."""
 ALIKE = 2
+"""Situations kept of those that look alike."""
+MANY = (12, 20)
+"""Ids issued at the states at which answers of strangers are tried, once each: numbers of two digits, with and without a 0."""
 STORY = "a story"
 ASIDE = Bounds(blocks=0, tools=0, stops=(), errors=())
-"""Situations kept of those that look alike."""
 
 
 @frozen(eq=False)
@@ -195,6 +198,10 @@ def situations() -> list[Situation]:
             alike[looks] = count + 1
             name = scenario if scenario != STORY else ""
             found.append(Situation(config, taken.before, taken.event, taken.made, trail, name, rich))
+            if taken.before.control.run.issued in MANY and not alike.get(key := ("strangers", taken.before.control.run.issued)):
+                alike[key] = 1
+                for event in worlds.strangers(taken.before):
+                    found.append(Situation(config, taken.before, event, step(taken.before, event, config)))
             if not count:
                 for event, other in worlds.gains(taken, config):
                     made = step(taken.before, event, other)

@@ -38,7 +38,7 @@ TESTS = Path(__file__).resolve().parents[1]
 OVER_STATES = tuple(law for law in LAWS if law.over is Over.STATE)
 OVER_EDGES = tuple(sorted((law for law in LAWS if law.over is Over.EDGE), key=lambda law: law.costly))
 MOST = 1_500
-"""Situations at which one mutant is asked."""
+"""Situations at which one mutant differs and is judged by all laws; it is asked at all that it can change."""
 ON, STEPS = 24, 30
 """Differing steps from which walks go on, and how far."""
 SECONDS = 3.0
@@ -157,7 +157,7 @@ def judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], *, 
 def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], examples: bool) -> Verdict:
     different: list[tuple[Situation, Step]] = []
     left = dict(original_rows)
-    asked = numbers if len(numbers) <= MOST else _spread(numbers, corpus)
+    asked = _spread(numbers, corpus)
     for place, number in enumerate(asked):
         if place % 64 == 0:
             _arm()
@@ -173,7 +173,7 @@ def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], ex
                 left[name] = left.get(name, 0) - 1
             for name in made.taken:
                 left[name] = left.get(name, 0) + 1
-        if made == one.made:
+        if made == one.made or len(different) >= MOST:
             continue
         different.append((one, made))
         _arm()
@@ -200,16 +200,12 @@ def _judge(numbers: list[int], corpus: Corpus, original_rows: dict[str, int], ex
 
 
 def _spread(numbers: list[int], corpus: Corpus) -> list[int]:
-    """Choose from many situations: of each sequence of rows as many as of the others, as long as there are any."""
+    """Put situations in order: of each sequence of rows one, then of each a second one, and so on."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for number in random.Random(1).sample(numbers, len(numbers)):
         groups.setdefault(corpus.situations[number].made.taken, []).append(number)
-    chosen: list[int] = []
-    for layer in range(max(map(len, groups.values()))):
-        chosen += [members[layer] for members in groups.values() if layer < len(members)]
-        if len(chosen) >= MOST:
-            break
-    return chosen[:MOST]
+    layers = range(max(map(len, groups.values()), default=0))
+    return [members[layer] for layer in layers for members in groups.values() if layer < len(members)]
 
 
 def _where(different: list[tuple[Situation, Step]]) -> str:

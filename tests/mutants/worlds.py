@@ -20,6 +20,7 @@ from fsm_agent.core.events import (
     CommandQueued,
     CompactionFinished,
     EffectFailed,
+    EffectLost,
     Event,
     PrefetchFinished,
     RunStarted,
@@ -27,10 +28,11 @@ from fsm_agent.core.events import (
     StreamCompleted,
     StreamFailed,
     StreamStarted,
+    TimerFired,
     ToolFinished,
     ToolProgressed,
 )
-from fsm_agent.core.failures import ModelFailure
+from fsm_agent.core.failures import ErrorKind, ModelFailure
 from fsm_agent.core.messages import Message, MessageKind, message
 from fsm_agent.core.phases import TERMINAL_SET, Phase
 from fsm_agent.core.state import LoopState, Step
@@ -39,7 +41,8 @@ from fsm_agent.core.usage import ModelUsage
 from fsm_agent.explorer.environment import Environment, start
 from fsm_agent.explorer.matrix import CI, Case
 
-from .cases import FLAVOURS, Told
+from .cases import FLAVOURS
+from .stories import Told
 
 HOPS = ("user.interrupt", "user.submit", "user.close")
 ODD_IDS = ("", "bad id!", "x" * 129, "x" * 128)
@@ -315,6 +318,23 @@ def probes(taken: Taken, config: LoopConfig) -> Iterator[LoopConfig]:
 
 def _limited(config: LoopConfig, **fields: Any) -> LoopConfig:
     return evolve(config, context=evolve(config.context, **fields))
+
+
+WORDS = ("timer", "call", "view", "nonsense", "")
+"""Words of ids: two of effects that have answers, one of what has none, and none of ours."""
+
+
+def strangers(state: LoopState) -> Iterator[Event]:
+    """Answer effects that are not in flight: of ids that were issued, that were not, and that nobody would issue."""
+    run = state.control.run
+    flying = {item.id for item in state.control.flight}
+    numbers = [*range(-1, run.issued + 3), 99_999, f"0{run.issued}", f"{run.issued}0", "01", "x", "1x", "", "²", "9" * 30]
+    ids = [f"{run.id}/{word}-{number}" for word in WORDS for number in numbers]
+    ids += ["", run.id, f"{run.id}/", f"{run.id}/timer", "timer-1", "other/timer-1", f"{run.id}/timer/1", f"{run.id}/-"]
+    fault = ModelFailure(kind=ErrorKind.SERVER_ERROR)
+    for name in ids:
+        if name not in flying:
+            yield from (TimerFired(name), StreamStarted(name), EffectLost(name), EffectFailed(name, fault))
 
 
 def is_late(event: Event) -> bool:
