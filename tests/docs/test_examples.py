@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import anyio
 import pytest
 
+from fsm_agent.scenario import catalog
 from fsm_agent.scenario.checking import differences
 from fsm_agent.scenario.drive import drive
 from fsm_agent.scenario.loading import loads
@@ -66,3 +68,29 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def links_of(page: Path) -> set[Path]:
+    """Give the files that a page links to."""
+    found = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
+    return {(page.parent / target).resolve() for target in found if "://" not in target}
+
+
+def test_every_page_can_be_reached() -> None:
+    """From the README links lead to every page of the documentation, in at most two steps."""
+    first = links_of(ROOT / "README.md")
+    second = {target for page in first if page.suffix == ".md" for target in links_of(page)}
+    assert sorted(str(page) for page in {*PAGES} - first - second - {ROOT / "README.md"}) == []
+
+
+def test_scenarios_that_are_named_are_there() -> None:
+    """What a command of the documentation plays or serves is a scenario of the catalog, or a file of one's own."""
+    named = re.findall(r"(?:--scenario|fsm-agent serve) ([\w.-]+)", "\n".join(page.read_text() for page in PAGES))
+    assert named
+    assert sorted({name for name in named if not name.endswith(".yaml") and not name.isupper()} - {*catalog()}) == []
+
+
+def test_the_licence_is_there() -> None:
+    """The licence that the package names comes with it."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"]
+    assert (ROOT / "LICENSE").read_text().startswith(f"{named} License\n")
