@@ -64,6 +64,9 @@ def a_compaction_says_what_it_did(edge: Edge) -> str:
             return f"{one.row.name}: {warnings[0].text!r} does not say why"
         if used:
             facts, freed = one.old.context, one.after.data.iteration.reports[-1].freed
+            view, now = one.before.data.iteration.view, one.after.data.messages
+            if freed != sum(item.tokens for item in view) - sum(item.tokens for item in now):
+                return f"{one.row.name}: the report says that {freed} tokens are freed"
             mark, kind = marks[0], facts.compacting
             due = ("compact", kind.value if kind else "", facts.tokens, max(0, facts.tokens - freed))
             if (mark.kind, mark.trigger, mark.before, mark.after) != due:
@@ -88,7 +91,7 @@ def _media(messages: tuple[Message, ...]) -> list[int]:
 
 @edge_law("I6", costly=True)
 def a_reactive_compaction_mends_what_was_refused(edge: Edge) -> str:
-    """It puts a summary in place of what stood before the tail, if anything did; media go only where media were refused."""
+    """A summary behind a boundary replaces what stood before the tail, if anything did; media go only if some were refused."""
     for one in micros(edge):
         if one.name != "reactive_compact_retry":
             continue
@@ -102,6 +105,9 @@ def a_reactive_compaction_mends_what_was_refused(edge: Edge) -> str:
         before, after = one.before.data.context.drop_thinking, one.after.data.context.drop_thinking
         if not replaced and after != (before or bound):
             return f"thinking that is bound to the history is {'not ' if not after else ''}dropped after a cut"
+        marks = sum(item.kind is MessageKind.BOUNDARY and item.id not in known for item in now)
+        if marks != replaced:
+            return f"{marks} boundaries in the history for {one.old.context.replacing} tokens that were replaced"
         if bool(summaries) != replaced:
             return f"{summaries} summaries for {one.old.context.replacing} tokens"
         kept = {item.id for item in now}

@@ -49,12 +49,19 @@ AGAIN = (EffectKind.TOOL, EffectKind.COMPACT, EffectKind.ATTACHMENTS, EffectKind
 """What a crash lost is asked for again, as long as its wait was not asked for too often."""
 
 
+DOUBLINGS = 20
+"""So often a wait is doubled at most."""
+
+
 def wait_of(number: int, config: LoopConfig, asked: int | None) -> int:
-    """Give the wait after an attempt: what the server asks, else 1, 2, 4 ... times the first wait, up to the cap."""
+    """Give the wait after an attempt: what the server asks, else 1, 2, 4 ... times the first wait, up to the cap.
+
+    The first wait is doubled twenty times at most, whatever the cap.
+    """
     if asked is not None:
         return asked
     delay = config.backoff_ms
-    for _ in range(min(number, 40) - 1):
+    for _ in range(min(number, DOUBLINGS + 1) - 1):
         delay = min(2 * delay, max(config.backoff_cap_ms, 1))
     return min(delay, config.backoff_cap_ms)
 

@@ -25,6 +25,7 @@ from fsm_agent.laws.limits import limits
 from fsm_agent.scenario import catalog, load
 from fsm_agent.scenario.drive import drive
 
+from . import told as telling
 from . import worlds
 from .cases import random_case
 from .code import CORE
@@ -143,7 +144,7 @@ def _walks() -> Iterator[tuple[list[worlds.Taken], LoopConfig, str, bool]]:
             state = made.state
         yield taken, scenario.config, name, True
     for case, names in STORIES:
-        yield list(worlds.story(case, names)), case.config, STORY, False
+        yield list(telling.story(case, names)), case.config, STORY, False
     for case in worlds.cases():
         for seed in range(12):
             yield list(worlds.walk(case, seed, 40, sharp=False)), case.config, "", False
@@ -164,12 +165,12 @@ def _rich() -> Iterator[tuple[list[worlds.Taken], LoopConfig, str, bool]]:
             yield found, config, "", True
 
 
-def _asides(state: LoopState, config: LoopConfig, pick: random.Random) -> Iterator[worlds.Taken]:
-    """Give what the user and a crash do at a state, and what is late; nobody goes on from there."""
+def _asides(state: LoopState, config: LoopConfig, pick: random.Random, *, every: bool) -> Iterator[worlds.Taken]:
+    """Give what the user and a crash do at a state, and what is late: some, or all of it; nobody goes on from there."""
     environment = worlds.Environment(config, ASIDE)
     offers = [event for name, event in environment.offers(state) if not environment.fair(name)]
     offers += [event for name, event in environment.offers(state) if environment.fair(name) and worlds.is_late(event)]
-    for event in pick.sample(offers, min(4, len(offers))):
+    for event in offers if every else pick.sample(offers, min(4, len(offers))):
         event = worlds.sharpened(event, state, config, pick)
         yield worlds.Taken(state, event, step(state, event, config))
 
@@ -185,8 +186,9 @@ def situations() -> list[Situation]:
             if taken.before.phase is Phase.READY:
                 first = place
             trail = tuple(walk[first:place])
-            if pick.random() < 0.5:
-                for aside in _asides(taken.before, config, pick):
+            told = scenario == STORY
+            if told or pick.random() < 0.5:
+                for aside in _asides(taken.before, config, pick, every=told):
                     looks = ("aside", *_looks(aside, config)[:4])
                     if alike.get(looks, 0) < ALIKE:
                         alike[looks] = alike.get(looks, 0) + 1
@@ -200,7 +202,7 @@ def situations() -> list[Situation]:
             found.append(Situation(config, taken.before, taken.event, taken.made, trail, name, rich))
             if taken.before.control.run.issued in MANY and not alike.get(key := ("strangers", taken.before.control.run.issued)):
                 alike[key] = 1
-                for event in worlds.strangers(taken.before):
+                for event in telling.strangers(taken.before):
                     found.append(Situation(config, taken.before, event, step(taken.before, event, config)))
             if not count:
                 for event, other in worlds.gains(taken, config):

@@ -101,7 +101,7 @@ def test_equivalent_mutants_are_there_and_have_reasons() -> None:
 KINDS = ["CallModel", "Cancel", "StartTimer", "UserOutput", "ToolUseSummary", "Notice", "Boundary", "Tombstone"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_a_sample_of_mutants_is_noticed() -> None:
     """Of a sample of all mutants none survives that is not listed."""

@@ -20,7 +20,6 @@ from fsm_agent.core.events import (
     CommandQueued,
     CompactionFinished,
     EffectFailed,
-    EffectLost,
     Event,
     PrefetchFinished,
     RunStarted,
@@ -28,11 +27,10 @@ from fsm_agent.core.events import (
     StreamCompleted,
     StreamFailed,
     StreamStarted,
-    TimerFired,
     ToolFinished,
     ToolProgressed,
 )
-from fsm_agent.core.failures import ErrorKind, ModelFailure
+from fsm_agent.core.failures import ModelFailure
 from fsm_agent.core.messages import Message, MessageKind, message
 from fsm_agent.core.phases import TERMINAL_SET, Phase
 from fsm_agent.core.state import LoopState, Step
@@ -42,7 +40,6 @@ from fsm_agent.explorer.environment import Environment, start
 from fsm_agent.explorer.matrix import CI, Case
 
 from .cases import FLAVOURS
-from .stories import Told
 
 HOPS = ("user.interrupt", "user.submit", "user.close")
 ODD_IDS = ("", "bad id!", "x" * 129, "x" * 128)
@@ -230,7 +227,7 @@ def walk(case: Case, seed: int, steps: int, *, sharp: bool) -> Iterator[Taken]:
     """Walk at random through one case; a session may go on with a second run."""
     pick = random.Random(seed)
     environment = Environment(case.config, case.bounds)
-    state = start(case.config, case.bounds)
+    state, runs = start(case.config, case.bounds), 1
     calm = pick.choice((0.2, 0.7, 0.95)) if case.name.partition("-")[0] not in ("hooks", "loops", "tools") else 0.98
     late = 0.9 if case.name.startswith("beside") else 0.0
     for _ in range(steps):
@@ -241,6 +238,8 @@ def walk(case: Case, seed: int, steps: int, *, sharp: bool) -> Iterator[Taken]:
             event = _patterned(event, state, environment, PATTERNS[(seed // len(FLAVOURS)) % len(PATTERNS)])
         elif sharp:
             event = sharpened(event, state, case.config, pick)
+        if isinstance(event, RunStarted) and runs > 1:
+            event = evolve(event, run_id=f"{event.run_id}{runs}")
         made = step(state, event, case.config)
         yield Taken(state, event, made)
         state = made.state
@@ -248,7 +247,7 @@ def walk(case: Case, seed: int, steps: int, *, sharp: bool) -> Iterator[Taken]:
             if pick.random() < 0.6:
                 return
             if pick.random() < 0.7:
-                state = next_run(state, case.config)
+                state, runs = next_run(state, case.config), runs + 1
 
 
 def cases() -> Iterator[Case]:
@@ -257,21 +256,6 @@ def cases() -> Iterator[Case]:
 
     yield TINY
     yield from CI
-
-
-def story(case: Case, told: tuple[Told, ...]) -> Iterator[Taken]:
-    """Take events by their names, some with changes."""
-    environment = Environment(case.config, case.bounds)
-    state = start(case.config, case.bounds)
-    for one in told:
-        name, changes = (one, {}) if isinstance(one, str) else one
-        offers = dict(environment.offers(state))
-        if name not in offers:
-            raise LookupError(f"{case.name}: {name} is not offered in {state.phase}: {sorted(offers)}")
-        event = evolve(offers[name], **changes)
-        made = step(state, event, case.config)
-        yield Taken(state, event, made)
-        state = made.state
 
 
 def gains(taken: Taken, config: LoopConfig) -> Iterator[tuple[Event, LoopConfig]]:
@@ -318,23 +302,6 @@ def probes(taken: Taken, config: LoopConfig) -> Iterator[LoopConfig]:
 
 def _limited(config: LoopConfig, **fields: Any) -> LoopConfig:
     return evolve(config, context=evolve(config.context, **fields))
-
-
-WORDS = ("timer", "call", "view", "nonsense", "")
-"""Words of ids: two of effects that have answers, one of what has none, and none of ours."""
-
-
-def strangers(state: LoopState) -> Iterator[Event]:
-    """Answer effects that are not in flight: of ids that were issued, that were not, and that nobody would issue."""
-    run = state.control.run
-    flying = {item.id for item in state.control.flight}
-    numbers = [*range(-1, run.issued + 3), 99_999, f"0{run.issued}", f"{run.issued}0", "01", "x", "1x", "", "²", "9" * 30]
-    ids = [f"{run.id}/{word}-{number}" for word in WORDS for number in numbers]
-    ids += ["", run.id, f"{run.id}/", f"{run.id}/timer", "timer-1", "other/timer-1", f"{run.id}/timer/1", f"{run.id}/-"]
-    fault = ModelFailure(kind=ErrorKind.SERVER_ERROR)
-    for name in ids:
-        if name not in flying:
-            yield from (TimerFired(name), StreamStarted(name), EffectLost(name), EffectFailed(name, fault))
 
 
 def is_late(event: Event) -> bool:
