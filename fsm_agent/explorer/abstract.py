@@ -4,15 +4,13 @@ Token counts become levels, ids their order of birth, money and usage disappear.
 in a phase are left out. ``step`` respects the abstraction: states of one value take the same rows for the same abstract
 events, and come to states of one value. The explorer checks that by sample.
 
-``abstract`` looks at the control alone. Some of what will decide later still lies in the data, where ``preparing`` will
-find it: how the view will be counted, what a compaction would find, the blocks of a reply in flight. ``behind`` gives
-that part; the two together are the state of the explorer.
+``abstract`` looks at the control alone. What will decide later still lies in the data; :mod:`.behind` gives that part, and
+the two together are the state of the explorer.
 """
 
 from __future__ import annotations
 
 import marshal
-from typing import Any
 
 from ..core.config import LoopConfig, thresholds
 from ..core.control import Budget, CallState, Control, ToolCall
@@ -20,32 +18,16 @@ from ..core.effects import EffectKind
 from ..core.failures import ErrorKind
 from ..core.guards.budget import CONTINUATIONS_BEFORE_STOP, MIN_DELTA
 from ..core.memo import by_identity
-from ..core.messages import REAL_REQUESTS, UNSENT_KINDS, Message, MessageKind
 from ..core.models import Thresholds
-from ..core.phases import TERMINAL_SET, Cause, CompactKind, ContinueReason, Phase
-from ..core.state import Data, LoopState
-
-Value = tuple[Any, ...]
-"""Nested tuples of whole numbers."""
-
-QUANTUM = 5_000
-"""Tokens in one step of a count that later passes will move: coarse enough to hide the small texts around the sizes."""
-SLACK = 1_000
-"""Tokens by which small texts may bring a count below its step."""
+from ..core.phases import TERMINAL_SET, CompactKind, ContinueReason, Phase
+from ..core.state import LoopState
+from .behind import CAUSE_NUMBERS, Value, behind, model_number, step_of
 
 _PHASE = {phase: number for number, phase in enumerate(Phase)}
 _REASON: dict[ContinueReason | None, int] = {None: 0, ContinueReason.COLLAPSE_DRAIN_RETRY: 1}
-_CAUSE = {cause: number for number, cause in enumerate(Cause)}
 _KIND = {kind: number for number, kind in enumerate(EffectKind)}
 _COMPACT = {kind: number for number, kind in enumerate(CompactKind)}
 _STATE = {state: number for number, state in enumerate(CallState)}
-_LETTER = {
-    "text": 1,
-    "thinking": 2,
-    "redacted_thinking": 2,
-    "tool_use": 3,
-    "server_tool_use": 4,
-}
 _PASS_PHASES = frozenset(
     {Phase.PREPARING, Phase.COMPACTING, Phase.CALLING_MODEL, Phase.BACKING_OFF, Phase.DECIDING, Phase.REACTIVE_COMPACTING}
 )
@@ -56,11 +38,6 @@ _PASS_PHASES = frozenset(
 def _limits(config: LoopConfig) -> dict[str, Thresholds]:
     """Remember the thresholds of each model; they are asked for at every edge."""
     return {}
-
-
-def step_of(tokens: int) -> int:
-    """Give the step of a token count."""
-    return (tokens + SLACK) // QUANTUM
 
 
 def level(tokens: int, config: LoopConfig, model: str) -> int:
@@ -75,16 +52,6 @@ def level(tokens: int, config: LoopConfig, model: str) -> int:
         + (tokens >= limits.auto_compact_at)
         + (tokens >= limits.blocking_limit)
     )
-
-
-def _model(name: str, config: LoopConfig) -> int:
-    if name == config.model:
-        return 0
-    if name in config.fallback_models:
-        return 1 + config.fallback_models.index(name)
-    if not name:
-        return -1
-    return next((-2 - place for place, info in enumerate(config.models) if info.name == name), -99)
 
 
 def _calls(control: Control) -> Value:
@@ -195,7 +162,7 @@ def abstract(control: Control, config: LoopConfig, *, loops: bool = False) -> Va
     phase = control.phase
     queue = control.queue
     context = control.tool_use_context
-    waiting = (len(queue.commands), queue.compact + 2 * queue.forced, _model(queue.switch, config))
+    waiting = (len(queue.commands), queue.compact + 2 * queue.forced, model_number(queue.switch, config))
     if phase in TERMINAL_SET:
         return (_PHASE[phase], waiting)
     call, tools, wait, salvage = control.call, control.tools, control.wait, control.salvage
@@ -205,7 +172,7 @@ def abstract(control: Control, config: LoopConfig, *, loops: bool = False) -> Va
         _PHASE[phase],
         min(control.run.turn_count, 1 + (config.max_turns or control.run.turn_count)),
         _REASON.get(control.run.transition, 0) if in_pass else 0,
-        (_model(context.model, config), context.fallbacks, context.depth, hash_of(context.source)),
+        (model_number(context.model, config), context.fallbacks, context.depth, hash_of(context.source)),
         (call.attempt if in_pass else 0, min(call.overloads, config.overload_fallback_after)),
         call.streaming + 2 * call.usable + 4 * call.unresolved + 8 * bool(call.id),
         (fault.kind is ErrorKind.MEDIA_TOO_LARGE) if fault is not None and phase is Phase.REACTIVE_COMPACTING else 0,
@@ -215,8 +182,8 @@ def abstract(control: Control, config: LoopConfig, *, loops: bool = False) -> Va
         _budget(control.budget, config),
         waiting,
         _facts(control, config),
-        (wait.answered, wait.blocking > 0, -1 if wait.prevented is None else _CAUSE[wait.prevented], wait.resumes),
-        0 if salvage is None else (1 + salvage.resume, _CAUSE[salvage.cause], salvage.delay_ms > 0),
+        (wait.answered, wait.blocking > 0, -1 if wait.prevented is None else CAUSE_NUMBERS[wait.prevented], wait.resumes),
+        0 if salvage is None else (1 + salvage.resume, CAUSE_NUMBERS[salvage.cause], salvage.delay_ms > 0),
         _flight(control),
     )
 
@@ -228,87 +195,11 @@ def hash_of(source: str) -> int:
     return 2 if source.startswith("agent:") else 0
 
 
-def behind(state: LoopState, config: LoopConfig) -> Value:
-    """Give what lies in the data and will decide once ``preparing`` or ``deciding`` has looked at it."""
-    control, data = state.control, state.data
-    iteration, inbox = data.iteration, data.inbox
-    if control.phase in TERMINAL_SET:
-        terminal = data.terminal
-        return (
-            () if terminal is None else (_CAUSE[terminal.cause], terminal.error is not None),
-            len(inbox.prefetched) > 0,
-        )
-    view = iteration.view or data.messages
-    blocks = 0
-    if control.phase is Phase.CALLING_MODEL:
-        for position, block in enumerate(iteration.blocks):
-            letter = _LETTER.get(block.type, 5)
-            blocks = blocks * 32 + letter + 8 * block.blank + 16 * (position in iteration.unclosed)
-    return (
-        blocks,
-        iteration.reply is not None,
-        iteration.request is not None,
-        _counted(view, data, control, config),
-        shape(view),
-        (bool(inbox.attachments), bool(inbox.prefetched), bool(inbox.notices)),
-        tuple([(span.summary is not None) + 2 * span.committed for span in data.context.spans]),
-        data.context.open_server_calls,
-        data.call_ids != "\n",
-    )
-
-
-def _counted(view: tuple[Message, ...], data: Data, control: Control, config: LoopConfig) -> Value:
-    """Give how the next pass will count: the newest usage if it will be found, and the sizes of the view."""
-    base = data.context.base
-    known: Value = ()
-    if base is not None:
-        reply = data.iteration.reply
-        found = reply is not None and reply.id == base.message_id
-        if not found:
-            found = any(item.id == base.message_id for item in reversed(view))
-        if found:
-            known = (_model(base.model, config), step_of(base.tokens - data.context.freed))
-    tally = data.context.tally
-    tokens = tally.tokens if tally.view is view else sum([item.tokens for item in view])
-    return (*known, step_of(tokens))
-
-
-def shape(view: tuple[Message, ...]) -> int:
-    """Give the shape of a view as a number: who speaks in which order, where the newest request stands.
-
-    Rounds at the front beyond the third are alike: no protected tail reaches them.
-    """
-    letters: list[int] = []
-    newest = -1
-    for item in view:
-        kind = item.kind
-        if kind in UNSENT_KINDS:
-            continue
-        if kind is MessageKind.ASSISTANT:
-            letter = 2
-        elif kind is MessageKind.TOOL_RESULTS:
-            letter = 3
-        elif kind is MessageKind.SUMMARY:
-            letter = 4
-        elif kind in REAL_REQUESTS:
-            newest = len(letters)
-            letter = 5
-        else:
-            letter = 6
-        if item.tokens >= QUANTUM:
-            letter += 8
-        letters.append(letter)
-    value = 1 + newest
-    for letter in letters:
-        value = value * 16 + letter
-    return value
-
-
 def value_of(state: LoopState, config: LoopConfig, *, loops: bool = False) -> Value:
     """Give the abstract value of a whole state: its control, and what lies behind it in the data."""
-    return (abstract(state.control, config, loops=loops), behind(state, config))
+    return (abstract(state.control, config, loops=loops), behind(state, config, loops=loops))
 
 
 def key_of(state: LoopState, config: LoopConfig, *, loops: bool = False) -> bytes:
     """Give the abstract value of a state as bytes: small, and equal in every process for equal values."""
-    return marshal.dumps((abstract(state.control, config, loops=loops), behind(state, config)), 2)
+    return marshal.dumps((abstract(state.control, config, loops=loops), behind(state, config, loops=loops)), 2)

@@ -84,6 +84,7 @@ class Bounds:
         outcomes: how tools end: ``ok``, ``error``, ``failed``, ``stop``.
         result_tokens: tokens of a tool's result.
         usage: token counts that a complete reply reports; 0 is unknown.
+        cleared: tokens that clearing edits of the API took from the request of a complete reply, besides none.
         compactions: ``small``, ``little`` (valid, without progress), ``refused``, ``failed``.
         starts: how the run starts.
         old_rounds: finished exchanges before the run, of 30,000 tokens each.
@@ -110,6 +111,7 @@ class Bounds:
     outcomes: tuple[str, ...] = ("ok", "error", "failed", "stop")
     result_tokens: int = 9
     usage: tuple[int, ...] = (20_000,)
+    cleared: tuple[int, ...] = ()
     compactions: tuple[str, ...] = ("small", "little", "refused", "failed")
     starts: tuple[Start, ...] = (Start.PLAIN,)
     old_rounds: int = 0

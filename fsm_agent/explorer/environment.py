@@ -83,6 +83,10 @@ TRAITS = {
 }
 
 
+_UNPAID = frozenset({EffectKind.TIMER, EffectKind.ATTACHMENTS})
+"""Effects whose answers have no usage to tell."""
+
+
 def sized(text: str, tokens: int) -> Block:
     """Make a text block that says it is ``tokens`` tokens long."""
     words = text_block(text)
@@ -207,6 +211,9 @@ class Environment:
                 found.append((at + "blank", CollapseStaged(identity, text_block(" "))))
                 found.append((at + "failed", CollapseFailed(identity, _failure(ErrorKind.SERVER_ERROR))))
         found.append((at + "broke", EffectFailed(identity, _failure(ErrorKind.ENGINE_ERROR))))
+        if flight.kind not in _UNPAID:
+            for name, usage in self._spending(state):
+                found.append((f"{at}broke.{name}", EffectFailed(identity, _failure(ErrorKind.ENGINE_ERROR), usage)))
         if self.bounds.crashes:
             found.append((at + "lost", EffectLost(identity)))
 
@@ -238,6 +245,9 @@ class Environment:
         for stop in bounds.stops:
             for tokens in bounds.usage:
                 found.append((f"{at}{stop}.{tokens}", StreamCompleted(identity, stop, (), tokens)))
+            for tokens in bounds.cleared:
+                event = StreamCompleted(identity, stop, (), bounds.usage[0], cleared_tokens=tokens)
+                found.append((f"{at}{stop}.cleared.{tokens}", event))
         if server:
             for stop in ("pause_turn", "tool_use", "end_turn"):
                 found.append((f"{at}{stop}.waits", StreamCompleted(identity, stop, (), bounds.usage[0], unresolved=True)))
@@ -345,6 +355,9 @@ class Environment:
             if bounds.huge_commands:
                 found.append(("user.huge_command", _command(control.run.issued, len(control.queue.commands), HUGE)))
         found.extend(self.user)
+        if control.phase not in TERMINAL_SET:
+            for name, usage in self._spending(state):
+                found.append((f"user.interrupt.{name}", AbortRequested(AbortReason.INTERRUPT, usage)))
         if bounds.switches:
             for number, model in enumerate(self.models):
                 if model != (control.queue.switch or control.tool_use_context.model):

@@ -20,7 +20,7 @@ from .oracle import Oracle
 from .twins import Result, Twins
 
 SAMPLE = 16
-"""One state or edge in so many is judged by costly laws; states of one value are compared four times as often."""
+"""One state or edge in so many is judged by costly laws; unless told, states of one value are compared four times as often."""
 
 Lead = tuple[bytes, int, int, bool, int]
 """An abstract successor: its key, the first event that leads there, how many do, if a fair one does, how it rests."""
@@ -75,6 +75,7 @@ class Worker:
         lookup: Lookup = LOOKUP,
         oracle: Oracle | None = None,
         sample: int = SAMPLE,
+        twins: int = 0,
     ) -> None:
         self.config = config
         self.bounds = bounds
@@ -94,7 +95,7 @@ class Worker:
         self._seen: set[bytes] = set()
         self._candidates: dict[int, list[tuple[LoopState, int] | None]] = {}
         self._keys: dict[bytes, LoopState] = {}
-        self._twins = Twins(config, self.environment, lookup, self.key, max(1, sample // 4))
+        self._twins = Twins(config, self.environment, lookup, self.key, twins or max(1, sample // 4))
         if oracle is not None:
             oracle.begin()
 
@@ -173,6 +174,7 @@ class Worker:
             else:
                 entry[1] += 1
                 entry[2] = entry[2] or self.environment.fair(name)
+                self._meet(key, after, now, ordinal, made)
         leads = [(key, entry[0], entry[1], bool(entry[2]), entry[3]) for key, entry in targets.items() if key != own]
         self._candidates[number] = [item for item, key in zip(concrete, targets, strict=True) if key != own]
         words, place = self._twins.expanded(own, results, run)
@@ -207,10 +209,13 @@ class Worker:
             self._seen.add(key)
             self._keys[key] = state
             return state, run
+        self._meet(key, state, run, ordinal, made)
+        return None
+
+    def _meet(self, key: bytes, state: LoopState, run: int, ordinal: int, made: Expansion) -> None:
         words = self._twins.meet(key, state, self._keys.get(key), run)
         if words:
             made.faults.append(Found("step_respects_abstract", "abstraction", words, ordinal))
-        return None
 
     def _count(self, taken: Step, ordinal: int, made: Expansion) -> None:
         rows, first = made.rows, made.first

@@ -202,6 +202,7 @@ def explore(
     lookup: Lookup = LOOKUP,
     oracle: Oracle | None = None,
     sample: int = SAMPLE,
+    twins: int = 0,
 ) -> Explored:
     """Visit the whole abstract space of a configuration within bounds, and judge every law on it.
 
@@ -214,8 +215,9 @@ def explore(
         start: the state to begin with; by default that of a session with ``bounds.old_rounds``.
         lookup: the table; another one than the declared is for tests of the table.
         oracle: judges every step too; the reducer runs on its table then.
-        sample: one state or edge in so many is judged by costly laws, and four times as many pairs of states of one value
-            are compared.
+        sample: one state or edge in so many is judged by costly laws.
+        twins: one in so many states of a value that is known already is compared with the first; 0 for a quarter of
+            ``sample``.
 
     Returns:
         Counts, coverage and violations. A violated law has the shortest path that breaks it.
@@ -223,7 +225,7 @@ def explore(
     bounds = bounds if bounds is not None else Bounds()
     began = time.monotonic()
     search = Search(config, bounds)
-    worker = Worker(config, bounds, tuple(laws), start, lookup, oracle, sample)
+    worker = Worker(config, bounds, tuple(laws), start, lookup, oracle, sample, twins)
     key, first = worker.begin()
     search.add(key, -1, -1, 2)
     worker.keep(0, first)

@@ -25,6 +25,8 @@ class Case:
         bounds: what the environment may do.
         text: what it turns wide open, one line.
         sample: one state or edge in so many is judged by costly laws.
+        twins: one in so many states of a value that is known already is compared with the first; 0 for a quarter of
+            ``sample``.
     """
 
     name: str
@@ -32,12 +34,15 @@ class Case:
     bounds: Bounds
     text: str = ""
     sample: int = 128
+    twins: int = 0
 
 
 WIDE = 32
 """Costly laws and comparisons judge one in so many in the cases of a release."""
 INFO = ModelInfo(name="m")
 OTHER = ModelInfo(name="n")
+EDITOR = ModelInfo(name="m", context_edits=True)
+"""A model whose API clears old results itself."""
 THINKER = ModelInfo(name="m", thinking=("adaptive",), thinking_default=True)
 BINDERS = (
     ModelInfo(name="m", thinking=("adaptive",), thinking_default=True, binds_thinking=True),
@@ -82,6 +87,7 @@ QUIET = evolve(SMALL, max_output_recoveries=0, max_pauses=0, max_malformed=0, ma
 COLLAPSING = evolve(WINDOW, collapse=True)
 LAYERED = evolve(WINDOW, snip=True, microcompact=Microcompact.LOCAL, keep_results=0, microcompact_percent=1)
 READ = ToolSchema("read", '{"name":"read"}', compactable=True)
+CACHED = evolve(LAYERED, snip=False, microcompact=Microcompact.CACHED)
 OFF = evolve(WINDOW, auto_compact=False, reactive_compact=False)
 
 EACH_CLASS = (
@@ -274,6 +280,22 @@ CI: tuple[Case, ...] = (
         "old rounds snipped and old results cleared",
     ),
     Case(
+        "edits",
+        evolve(QUIET, models=(EDITOR, OTHER), max_turns=3, max_model_calls=1, tools=(READ,), context=CACHED),
+        evolve(
+            NARROW,
+            pieces=(),
+            result_tokens=6_000,
+            cleared=(6_000,),
+            errors=(ErrorKind.PROMPT_TOO_LONG, ErrorKind.AUTH),
+            outcomes=("ok", "error"),
+            stops=("end_turn", "tool_use"),
+            switches=True,
+            crashes=False,
+        ),
+        "old results cleared by the API, or by us where a model cannot",
+    ),
+    Case(
         "late",
         evolve(
             QUIET,
@@ -361,6 +383,7 @@ RELEASE: tuple[Case, ...] = (
         ),
         "models that bind thinking to their history: switches and fallbacks must take it out",
         WIDE,
+        twins=4,
     ),
     Case(
         "session-wide",
@@ -382,6 +405,7 @@ RELEASE: tuple[Case, ...] = (
         evolve(NARROW, pieces=(), old_rounds=3, result_tokens=6_000, usage=(20_000, 80_000, 100_000, 110_000)),
         "snips, cleared results and collapses of one history",
         WIDE,
+        twins=4,
     ),
     *(
         evolve(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -112,13 +112,40 @@ def counterexample(explored: Explored, violation: Violation, laws: Iterable[Law]
     return as_test(violation.law, violation.words, explored.config, worker.begin()[1], events, law)
 
 
+def limits_of(explored: Explored) -> str:
+    """Name the bounds that may have cut a search off, as they are written."""
+    return ", ".join(
+        f"{name}={getattr(explored.bounds, name)}" for name in ("depth", "states") if getattr(explored.bounds, name)
+    )
+
+
+def verdict(found: Mapping[str, Explored]) -> str:
+    """Say whether laws are broken, and whether everything was looked at.
+
+    Args:
+        found: explorations by the names of their cases.
+    """
+    broken = sum(len(one.violations) for one in found.values())
+    cut = [name for name, one in found.items() if not one.complete]
+    if broken:
+        words = "1 law is broken" if broken == 1 else f"{broken} laws are broken"
+        return words + (f"; not complete: {', '.join(cut)}" if cut else "")
+    if not cut:
+        return "no law is broken"
+    limits = ", ".join(dict.fromkeys(limits_of(found[name]) for name in cut))
+    return (
+        f"not complete: within {limits} nothing was found that breaks a law; what lies farther was not visited, and whether "
+        f"every run ends was not judged ({', '.join(cut)})"
+    )
+
+
 def summary(name: str, explored: Explored) -> str:
     """Say in a few lines what an exploration found."""
     rate = explored.pairs / explored.seconds if explored.seconds else 0
     lines = [
         f"{name}: {explored.states:,} states, {explored.pairs:,} pairs, depth {explored.depth}, "
         f"{len(explored.rows)} of {len(explored.rows) + len(explored.missed)} rows, {rate:,.0f} pairs/s"
-        + ("" if explored.complete else ", not complete")
+        + ("" if explored.complete else f", not complete ({limits_of(explored)})")
     ]
     for violation in explored.violations:
         lines.append(f"  {violation.group} {violation.law}: {violation.words}")

@@ -51,7 +51,7 @@ def explore_all(
 
 def _one(case: Case, laws: Sequence[Law], jobs: int, progress: CasePace | None, oracle: Oracle | None) -> Explored:
     told = None if progress is None else lambda pace: progress(case.name, pace)
-    return explore(case.config, case.bounds, laws, jobs, told, oracle=oracle, sample=case.sample)
+    return explore(case.config, case.bounds, laws, jobs, told, oracle=oracle, sample=case.sample, twins=case.twins)
 
 
 class _Crew:

@@ -45,7 +45,7 @@ class Twins:
         self._lookup = lookup
         self._key = key
         self._sample = sample
-        self._waiting: dict[bytes, LoopState] = {}
+        self._waiting: dict[bytes, list[LoopState]] = {}
         self._digests: dict[bytes, int] = {}
         self._again = 0
         self.checked = 0
@@ -56,7 +56,7 @@ class Twins:
         Args:
             key: its value.
             state: the state.
-            first: the first state of that value, if it is still to be expanded and is here.
+            first: the first state of that value, if it was found in the same level and is here.
             run: number of the run.
 
         Returns:
@@ -67,11 +67,11 @@ class Twins:
         self._again += 1
         if self._again % self._sample:
             return ""
-        if first is not None:
-            if first.data is not state.data:
-                self._waiting.setdefault(key, state)
+        if key not in self._digests:  # the first is still to be expanded
+            if first is None or first.data is not state.data:
+                self._waiting.setdefault(key, []).append(state)
             return ""
-        if self._again % (self._sample * LATE) or key not in self._digests:
+        if self._again % (self._sample * LATE):
             return ""
         self.checked += 1
         results = self._results(state, run)
@@ -84,18 +84,12 @@ class Twins:
             In what another state of the value that waited differs, empty if in nothing; and the place of the event, or -1.
         """
         self._digests[key] = hash(tuple(results))
-        twin = self._waiting.pop(key, None)
-        if twin is None:
-            return "", -1
-        self.checked += 1
-        other = self._results(twin, run)
-        if other == results:
-            return "", -1
-        if [name for name, _, _ in other] != [name for name, _, _ in results]:
-            different = {name for name, _, _ in results} ^ {name for name, _, _ in other}
-            return f"offers differ: {sorted(different)}", -1
-        place = next(place for place, (one, two) in enumerate(zip(results, other, strict=True)) if one != two)
-        return f"{results[place][0]}: {results[place][1]} and {other[place][1]}", place
+        for twin in self._waiting.pop(key, ()):
+            self.checked += 1
+            words, place = _compared(results, self._results(twin, run))
+            if words:
+                return words, place
+        return "", -1
 
     def _results(self, state: LoopState, run: int) -> list[Result]:
         found: list[Result] = []
@@ -107,3 +101,13 @@ class Twins:
             quiet = taken.state is state and not taken.effects
             found.append((name, taken.taken, None if quiet else self._key(taken.state, run)))
         return found
+
+
+def _compared(results: list[Result], other: list[Result]) -> tuple[str, int]:
+    if other == results:
+        return "", -1
+    if [name for name, _, _ in other] != [name for name, _, _ in results]:
+        different = {name for name, _, _ in results} ^ {name for name, _, _ in other}
+        return f"offers differ: {sorted(different)}", -1
+    place = next(place for place, (one, two) in enumerate(zip(results, other, strict=True)) if one != two)
+    return f"{results[place][0]}: {results[place][1]} and {other[place][1]}", place

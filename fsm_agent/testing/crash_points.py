@@ -12,7 +12,7 @@ from enum import StrEnum
 from attrs import frozen
 
 from ..core.blocks import text_block, tool_result
-from ..core.config import LoopConfig, Microcompact
+from ..core.config import LoopConfig
 from ..core.control import Flight, ToolCall
 from ..core.effects import EffectKind, RunTool
 from ..core.events import (
@@ -36,6 +36,7 @@ from ..core.messages import REAL_REQUESTS
 from ..core.phases import TERMINAL_SET
 from ..core.state import LoopState, Step
 from ..core.step import step
+from ..explorer.behind import clears
 from ..laws import LAWS, Edge, Over
 from ..laws.requests import unpaired
 from ..log.resume import lost_in
@@ -246,7 +247,7 @@ def _kept(before: LoopState, after: LoopState, config: LoopConfig) -> str:
 
 def _rewrites(config: LoopConfig) -> bool:
     """Say whether layers of the context drop old rounds, or clear old results, without being asked."""
-    return config.context.snip or config.context.microcompact is Microcompact.LOCAL
+    return config.context.snip or clears(config)
 
 
 def _committed(state: LoopState) -> int:

@@ -18,7 +18,7 @@ from fsm_agent.core.step import Lookup
 from fsm_agent.diagram.agreement import Agreement
 from fsm_agent.explorer.explore import Explored, Pace, explore
 from fsm_agent.explorer.live import Graph, liveness
-from fsm_agent.explorer.matrix import CI, SMALL
+from fsm_agent.explorer.matrix import CI, RELEASE, SMALL
 from fsm_agent.explorer.paths import all_paths, paths_to, paths_to_row
 from fsm_agent.explorer.report import counterexample, summary
 from fsm_agent.explorer.side_by_side import explore_all
@@ -60,7 +60,7 @@ def test_two_jobs_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["thinking", "layers", "salvage"])
+@pytest.mark.parametrize("name", ["thinking", "layers", "edits", "collapse", "money", "loops", "salvage"])
 def test_all_states_of_a_value_are_taken_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Held against every other state of its value that is met, none takes other rows or comes to another value."""
     monkeypatch.setattr("fsm_agent.explorer.twins.LATE", 1)
@@ -70,10 +70,35 @@ def test_all_states_of_a_value_are_taken_alike(name: str, monkeypatch: pytest.Mo
     assert found.checked > 100
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("name", ["binding", "layers-wide"])
+def test_all_states_of_a_wide_case_are_taken_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where layers rewrite old rounds that have summaries, and where thinking is bound to what stands before it."""
+    monkeypatch.setattr("fsm_agent.explorer.twins.LATE", 1)
+    case = next(case for case in RELEASE if case.name == name)
+    found = explore(case.config, case.bounds, (), sample=1)
+    assert not found.violations, summary(name, found)
+    assert found.checked > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hidden", "name", "depth"),
+    [("_large", "money", 0), ("_answer", "loops", 9), ("_thoughts", "thinking", 0), ("_spans", "layers-wide", 7)],
+)
+def test_each_fact_behind_the_control_decides(hidden: str, name: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any one of them two states of one value part, and the comparison sees it."""
+    monkeypatch.setattr(f"fsm_agent.explorer.behind.{hidden}", lambda *_: 0)
+    case = next(case for case in (*CI, *RELEASE) if case.name == name)
+    found = explore(case.config, evolve(case.bounds, depth=depth), (), sample=1)
+    assert "step_respects_abstract" in {fault.law for fault in found.violations}
+
+
 def test_an_abstraction_that_hides_something_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what lies behind the control in the data, states of one value part; the comparison sees it."""
     monkeypatch.setattr("fsm_agent.explorer.twins.LATE", 1)
-    monkeypatch.setattr("fsm_agent.explorer.abstract.behind", lambda state, config: ())
+    monkeypatch.setattr("fsm_agent.explorer.abstract.behind", lambda state, config, loops: ())
     case = next(case for case in CI if case.name == "layers")
     found = explore(case.config, evolve(case.bounds, depth=8), (), sample=1)
     assert "step_respects_abstract" in {fault.law for fault in found.violations}
