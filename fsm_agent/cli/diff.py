@@ -17,7 +17,8 @@ from .problems import FAILED, OK
 def command(first: Path, second: Path, raw: bool) -> int:
     """Find the first difference between two logs: in their settings, in what happened, or in what was made of it.
 
-    Times and session ids are no difference. Exit code 0 if there is none, 1 if there is one.
+    Times are no difference, nor are ids of sessions, runs and replies: an id counts only by what else has the same one. So
+    two runs of one task are compared by what happened. Exit code 0 if there is no difference, 1 if there is one.
     """
     from ..log.compare import compare
     from .console import clean
@@ -30,7 +31,8 @@ def command(first: Path, second: Path, raw: bool) -> int:
         click.echo("no difference")
         return OK
     mask = redactor(raw).mask
-    where = "the settings" if found.seq == 0 else f"record {found.seq}"
+    before = "what the run begins with" if found.field.startswith("begin") else "the settings"
+    where = before if found.seq == 0 else f"record {found.seq}"
     agreed = "" if found.seq == 0 else f" (behind {found.agreed} that agree)"
     click.echo(f"first difference in {where}{agreed}: {clean(found.field)}")
     click.echo(f"  {clean(str(first))}: {clean(mask(found.first))}")

@@ -10,9 +10,10 @@ from typing import Any
 
 from attrs import frozen
 
-from .codec import FULL, SPARSE
+from .codec import EVENTS, FULL, SPARSE, encode_control
 from .difference import NOTHING
 from .format import Gap, Record
+from .names import Names
 from .reader import LogFile, read_log
 from .replay import begin_state
 from .shapes import tag_of
@@ -45,7 +46,10 @@ class Contrast:
 
 
 def compare(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> Contrast | None:
-    """Find the first difference between two logs. Times, salts, session ids and where they are kept are none.
+    """Find the first difference between two logs.
+
+    Times, the date that the model is told, salts, ids of sessions and runs and what derives from them, ids that the API
+    gave, and where the logs are kept are none: an id counts only by what else has the same one.
 
     A log that was forked from the other one is compared from its parents' first record on.
 
@@ -61,40 +65,117 @@ def compare(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> Co
         LogError: if a parent cannot be followed.
         OSError: if a file cannot be read.
     """
-    ours, theirs = read_log(first), read_log(second)
-    agreed = 0
-    found = _path(_head(ours), _head(theirs))
+    ours, theirs = _parts(read_log(first)), _parts(read_log(second))
+    log, other_log = ours[-1][0], theirs[-1][0]
+    pair = _Pair()
+    found = pair.difference(_head(log), _head(other_log)) or pair.difference(_begin(ours[0][0]), _begin(theirs[0][0]))
     if found is not None:
         return Contrast(0, *found, 0)
+    agreed = 0
     for one, other in zip_longest(_story(ours), _story(theirs)):
         if one is None or other is None:
             names = (NOTHING if one is None else _name(one), NOTHING if other is None else _name(other))
             return Contrast(agreed + 1, "the end of the log", *names, agreed)
-        found = _path(_value(one), _value(other))
+        found = pair.difference(_value(one), _value(other)) or pair.made(one, other)
         if found is not None:
             return Contrast(agreed + 1, *found, agreed)
         agreed += 1
-    ends = [
-        json.loads(SPARSE.record(type(end.terminal))(end.terminal)) if end else None for end in (ours.tail.end, theirs.tail.end)
-    ]
-    found = _path(ends[0], ends[1])
-    return None if found is None else Contrast(agreed + 1, f"terminal.{found[0]}".removesuffix("."), *found[1:], agreed)
+    found = pair.difference(_end(log), _end(other_log)) or pair.difference(_reducer(log), _reducer(other_log))
+    return None if found is None else Contrast(agreed + 1, *found, agreed)
+
+
+class _Pair:
+    """Compares the values of two logs one after the other, under the names that they have so far."""
+
+    def __init__(self) -> None:
+        self._names = (Names(), Names())
+        self._exact = True
+
+    def difference(self, one: Any, other: Any) -> tuple[str, str, str] | None:
+        """Give path and both texts of the first place where two decoded values differ."""
+        for names, value in zip(self._names, (one, other), strict=True):
+            names.learn(value)
+        return self._path(one, other, "", "")
+
+    def made(self, one: Record | Gap, other: Record | Gap) -> tuple[str, str, str] | None:
+        """Compare the effects of two records.
+
+        A log holds their checksums, in which ids are. Behind the first id that differs their kinds are compared: what is
+        in them follows from the events, by the reducer.
+        """
+        left, right = ([] if isinstance(item, Gap) else list(item.sketch) for item in (one, other))
+        if not self._exact:
+            left, right = ([line.split(" ", 1)[0] for line in lines] for lines in (left, right))
+        return self._path(left, right, "effects", "")
+
+    def _path(self, one: Any, other: Any, path: str, key: str) -> tuple[str, str, str] | None:
+        if isinstance(one, dict) and isinstance(other, dict):
+            for name in [*one, *(name for name in other if name not in one)]:
+                if name == "digest" and "result" in one and one["result"] != other.get("result"):
+                    continue  # it was taken over the result, ids and all
+                found = self._path(one.get(name), other.get(name), f"{path}.{name}" if path else name, name)
+                if found is not None:
+                    return found
+            return None
+        if isinstance(one, list) and isinstance(other, list):
+            for place, (left, right) in enumerate(zip_longest(one, other)):
+                found = self._path(left, right, f"{path}[{place}]", "")
+                if found is not None:
+                    return found
+            return None
+        if type(one) is type(other) and one == other:
+            return None
+        if isinstance(one, str) and isinstance(other, str):
+            one, other = (names.plain(text, key) for names, text in zip(self._names, (one, other), strict=True))
+            if one == other:
+                self._exact = False
+                return None
+        return path, *_around(one, other)
 
 
 def _head(log: LogFile) -> Any:
     header = log.header
-    return {"table": header.table, "config": json.loads(FULL.record(type(header.config))(header.config))}
+    config = json.loads(FULL.record(type(header.config))(header.config))
+    config["system_context"] = [fact for fact in config["system_context"] if fact[0] != "date"]
+    return {"table": header.table, "config": config}
 
 
-def _story(log: LogFile) -> Iterator[Record | Gap]:
+def _begin(log: LogFile) -> Any:
+    """Give what the run begins with: the history before it, and what of earlier runs still counts."""
+    state = begin_state(log)
+    return {
+        "begin": {
+            "messages": [json.loads(SPARSE.record(type(item))(item)) for item in state.messages],
+            "control": json.loads(encode_control(state.control)),
+        }
+    }
+
+
+def _parts(log: LogFile) -> list[tuple[LogFile, int | None]]:
+    """Give the logs that hold the run, the first of them first, each with its last record that counts."""
+    parts: list[tuple[LogFile, int | None]] = [(log, None)]
+    while (parent := log.header.parent) is not None and log.header.state is None and begin_state(log).control.run.id:
+        log = read_log(log.path.parent / parent.log)
+        parts.insert(0, (log, parent.seq))
+    return parts
+
+
+def _story(parts: list[tuple[LogFile, int | None]]) -> Iterator[Record | Gap]:
     """Give the records of a run, those before a fork in the middle of it too."""
-    parent = log.header.parent
-    if parent is not None and log.header.state is None and begin_state(log).control.run.id:
-        for item in _story(read_log(log.path.parent / parent.log)):
-            if item.seq > parent.seq:
+    for log, until in parts:
+        for item in log.items():
+            if until is not None and item.seq > until:
                 break
             yield item
-    yield from log.items()
+
+
+def _end(log: LogFile) -> Any:
+    end = log.tail.end
+    return {"terminal": None if end is None else json.loads(SPARSE.record(type(end.terminal))(end.terminal))}
+
+
+def _reducer(log: LogFile) -> Any:
+    return {"reducer": log.header.reducer}
 
 
 def _name(item: Record | Gap) -> str:
@@ -104,30 +185,9 @@ def _name(item: Record | Gap) -> str:
 def _value(item: Record | Gap) -> Any:
     if isinstance(item, Gap):
         return {"gap": item.to - item.seq}
-    from .codec import EVENTS
-
     event = json.loads(SPARSE.choice(EVENTS)[type(item.event)](item.event))
     rejected = None if item.rejected is None else item.rejected.because
-    return {"event": event, "taken": list(item.taken), "rejected": rejected, "effects": list(item.sketch)}
-
-
-def _path(one: Any, other: Any, path: str = "") -> tuple[str, str, str] | None:
-    """Give path and both texts of the first place where two decoded values differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in [*one, *(key for key in other if key not in one)]:
-            found = _path(one.get(key), other.get(key), f"{path}.{key}" if path else key)
-            if found is not None:
-                return found
-        return None
-    if isinstance(one, list) and isinstance(other, list):
-        for place, (left, right) in enumerate(zip_longest(one, other)):
-            found = _path(left, right, f"{path}[{place}]")
-            if found is not None:
-                return found
-        return None
-    if type(one) is type(other) and one == other:
-        return None
-    return path, *_around(one, other)
+    return {"event": event, "taken": list(item.taken), "rejected": rejected}
 
 
 def _around(one: Any, other: Any) -> tuple[str, str]:

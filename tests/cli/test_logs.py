@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from fsm_agent.server.app import LoopbackServer
 
 from .conftest import Cli, demo_log
 
@@ -204,3 +207,25 @@ def test_what_is_no_session_is_a_path(cli: Cli, home: Path) -> None:
     assert said.code == 2
     assert said.err.count("\n") == 1
     assert "nosuchsession" in said.err
+
+
+def test_two_runs_are_compared_by_what_happened(cli: Cli, home: Path) -> None:
+    """Two runs of one task agree, whatever their ids; of two that differ, the first thing that does is named."""
+    monday, tuesday, bad = (demo_log(cli, name, home / str(n)) for n, name in enumerate(("hello", "hello", "retry")))
+    assert cli("diff", monday, tuesday).out == "no difference\n"
+    said = cli("diff", monday, bad)
+    assert said.code == 1
+    assert said.out.startswith("first difference in record 2 (behind 1 that agree): event.is\n")
+    assert said.out.endswith(f'{monday}: "stream_started"\n  {bad}: "stream_failed"\n')
+
+
+def test_later_runs_of_two_sessions_are_compared(cli: Cli, serve: Callable[[str], LoopbackServer]) -> None:
+    """The ids of earlier runs are in the history with which a run begins: they are no difference, its words are."""
+    source = "title: T.\nexpect: {reason: completed, cause: end_turn}\nprompt: Go.\nreplies: [One., Two.]\n"
+    logs = []
+    for words in ("Go.", "Go.", "Come."):
+        options = ("--base-url", serve(source).base_url, "--model", "scenario-model", "--output-format", "json")
+        first = cli("run", words, *options).lines[0]
+        logs.append(cli("resume", first["log"], "More.", *options).lines[0]["log"])
+    assert cli("diff", logs[0], logs[1]).out == "no difference\n"
+    assert cli("diff", logs[0], logs[2]).out.startswith("first difference in what the run begins with: begin.messages[0]")
