@@ -15,6 +15,7 @@ from fsm_agent.diagram.golden import golden_text
 from fsm_agent.diagram.reference import table_page, terminals_page
 from fsm_agent.diagram.settings_page import settings_page
 from fsm_agent.session.endings import ENDINGS
+from fsm_agent.testing.kit_page import kit_page
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -22,6 +23,7 @@ PAGES = {
     "terminals.md": terminals_page(ENDINGS),
     "settings.md": settings_page(),
     "bound.md": bound_page(),
+    "laws.md": kit_page(),
 }
 
 

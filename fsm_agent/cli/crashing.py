@@ -49,6 +49,8 @@ def crash(cases: tuple[Case, ...], jobs: int, bar: Bar, *, wide: bool) -> int:
 
 
 def _total(found: list[Crashed]) -> None:
+    from ..explorer.report import limits_of
+
     counts: dict[tuple[str, str], int] = {}
     for made in found:
         for kind, stage, count in made.stages:
@@ -58,10 +60,12 @@ def _total(found: list[Crashed]) -> None:
     for name in dict.fromkeys(kind for kind, _ in counts):
         click.echo(f"{name:12}" + "".join(f"{counts[name, stage]:12,}" for stage in stages))
     seconds = sum(made.seconds for made in found)
+    cut = [limits_of(made.explored) for made in found if not made.explored.complete]
+    whole = "nothing was lost or done twice" + (f" as far as was looked: not complete ({cut[0]})" if cut else "")
     broken = sum(len(made.explored.violations) + len(made.faults) for made in found)
     click.echo(
         f"{sum(made.recoveries for made in found):,} recoveries at {sum(made.states for made in found):,} states in "
         f"{seconds:.1f} s, {sum(made.row for made in found):,} of them of engines that died again and again, "
         f"{4 * sum(made.logs for made in found):,} from logs that were cut; at most {max(made.longest for made in found)} "
-        "resumes in a row; " + ("nothing was lost or done twice" if not broken else f"{broken} faults")
+        "resumes in a row; " + (whole if not broken else f"{broken} faults")
     )

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .pictures import DRAWN, PAINTED, check_drawable, endings, format_of
 from .problems import Problem
+from .writing import OutputFile, tell_written, write_file
 
 if TYPE_CHECKING:
     from ..diagram import Paint
-
-_FORMATS = ("svg", "png", "dot", "mermaid", "scxml")
 
 
 @click.command(
     epilog="Examples: fsm-agent diagram --output machine.svg; fsm-agent diagram --format mermaid --focus recovery; "
     "fsm-agent diagram --log run.jsonl --output run.svg"
 )
-@click.option("--format", "fmt", type=click.Choice(_FORMATS), help="[default: by the name of --output, else svg]")
+@click.option("--format", "fmt", type=click.Choice(DRAWN), help="[default: by the name of --output, else svg]")
 @click.option(
     "--focus", default="machine", show_default=True, metavar="NAME", help="A part: recovery, tools, ... or the whole machine."
 )
@@ -33,7 +33,7 @@ _FORMATS = ("svg", "png", "dot", "mermaid", "scxml")
     help="Paint the path of this run, with counts.",
 )
 @click.option("--coverage", is_flag=True, help="Paint which rows the runs of all --log together have taken.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="[default: standard output]")
+@click.option("--output", type=OutputFile(), metavar="FILE", help=f"A file: {endings(DRAWN)}.  [default: standard output]")
 def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool, output: Path | None) -> int:
     """Draw the declared machine, a part of it, or the path of a run.
 
@@ -47,32 +47,25 @@ def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool,
 
     if focus not in (MACHINE, *FOCI):
         raise click.UsageError(f"--focus: there is no part {focus!r}; there are {', '.join((MACHINE, *FOCI))}")
-    chosen = fmt or _by_name(output)
-    if chosen not in _FORMATS:
-        raise click.UsageError(
-            f"--output {output}: there is no format {chosen!r}; name one with --format, of {', '.join(_FORMATS)}"
-        )
+    formats = PAINTED if logs else DRAWN
+    chosen = fmt or format_of(output, formats, "--output", f"; or name one with --format, of {', '.join(formats)}")
+    if chosen not in formats:
+        raise click.UsageError(f"{chosen} shows no path of a run; there are {', '.join(formats)}")
     if chosen == "png" and output is None and sys.stdout.isatty():
         raise click.UsageError("a PNG does not go to a terminal; give --output FILE")
+    check_drawable(chosen)
+    paint = _paint(logs, coverage) if logs else None
     try:
-        content = draw(focus, chosen, _paint(logs, coverage) if logs else None)
+        content = draw(focus, chosen, paint)
     except DiagramError as error:
         raise Problem(str(error)) from None
     if output is None:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         return 0
-    try:
-        output.write_bytes(content)
-    except OSError as error:
-        raise Problem(f"{output}: {error.strerror}") from None
+    write_file(output, content)
+    tell_written(output, f"{focus}, {chosen}, {len(content) / 1000:.0f} kB")
     return 0
-
-
-def _by_name(output: Path | None) -> str:
-    suffix = "" if output is None else output.suffix.lower().removeprefix(".")
-    suffix = {"mmd": "mermaid", "gv": "dot"}.get(suffix, suffix)
-    return suffix or "svg"
 
 
 def _paint(logs: tuple[Path, ...], coverage: bool) -> Paint:

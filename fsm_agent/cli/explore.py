@@ -8,12 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from .case_options import changed_case
 from .console import coloured, is_terminal
+from .pictures import PAINTED, check_drawable, endings, format_of
 from .problems import FAILED, Problem
+from .writing import OutputFile, tell_written, write_file
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -29,22 +32,24 @@ if TYPE_CHECKING:
 )
 @click.argument("cases", nargs=-1, metavar="[CASE]...")
 @click.option("--list", "listing", is_flag=True, help="List the cases, and leave.")
+@click.option("--bounds", "list_bounds", is_flag=True, help="List the bounds that --bound can set, and leave.")
 @click.option("--release", is_flag=True, help="The cases of a release too: much longer.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=None, help="Processes.  [default: one for each core]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A field of the configuration of each case.")
-@click.option("--bound", "bounds", multiple=True, metavar="KEY=VALUE", help="A number or switch of the bounds of each case.")
+@click.option("--bound", "bounds", multiple=True, metavar="KEY=VALUE", help="A bound of each case; see --bounds.")
 @click.option("--crash", "crashing", is_flag=True, help="Let the engine die at every state, and judge every recovery.")
 @click.option("--paths", is_flag=True, help="Show the shortest path to each reason and to each declared row.")
 @click.option("--rows", is_flag=True, help="Show how often each declared row was taken, and which never.")
 @click.option(
     "--coverage",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     metavar="FILE",
-    help="Draw the machine with how often each row was taken: .svg, .png or .dot.",
+    help=f"Draw the machine with how often each row was taken: {endings(PAINTED)}.",
 )
 def command(
     cases: tuple[str, ...],
     listing: bool,
+    list_bounds: bool,
     release: bool,
     jobs: int | None,
     settings: tuple[str, ...],
@@ -67,21 +72,33 @@ def command(
         for case in known:
             click.echo(f"{case.name:16}{'release' if case in RELEASE else 'continuous':12}{case.text}")
         return 0
+    if list_bounds:
+        from ..explorer.bounds import Bounds
+        from ..testing.kit_page import told
+
+        for name, default, text in told(Bounds):
+            click.echo(f"{name:16}{text} [{default}]")
+        return 0
     chosen = _chosen(cases, known, (*CI, *RELEASE) if release and not crashing else CI)
-    chosen = tuple(_changed(case, settings, bounds) for case in chosen)
+    chosen = tuple(changed_case(case, settings, bounds) for case in chosen)
+    if crashing and (rows or paths or coverage is not None):
+        raise click.UsageError("--rows, --paths and --coverage do not go with --crash")
+    fmt = format_of(coverage, PAINTED, "--coverage")
+    if coverage is not None:
+        check_drawable(fmt)
     if crashing:
         from .crashing import crash
 
         return crash(chosen, jobs or os.cpu_count() or 1, _bar, wide=release)
     began = time.monotonic()
     found = _explore(chosen, jobs or os.cpu_count() or 1)
-    _total(found, time.monotonic() - began)
+    _total(chosen, found, time.monotonic() - began)
     if rows:
         _rows(found)
     if paths:
         _paths(chosen, found)
     if coverage is not None:
-        _draw(found, coverage)
+        _draw(found, coverage, fmt)
     return FAILED if any(one.violations for one in found) else 0
 
 
@@ -95,36 +112,6 @@ def _chosen(names: tuple[str, ...], known: tuple[Case, ...], usual: tuple[Case, 
             hint = f"; did you mean {near[0]!r}?" if near else "; see --list"
             raise click.UsageError(f"there is no case {name!r}{hint}")
     return tuple(by_name[name] for name in names) or usual
-
-
-def _changed(case: Case, settings: tuple[str, ...], bounds: tuple[str, ...]) -> Case:
-    from attrs import evolve
-
-    from ..core.config import ConfigError
-    from ..scenario import ScenarioError
-    from ..scenario.settings import overridden
-
-    try:
-        config = overridden(case.config, _pairs(settings, "--set"), "--set")
-        within = overridden(case.bounds, _pairs(bounds, "--bound"), "--bound")
-    except (ScenarioError, ConfigError) as error:
-        raise Problem(str(error), 2) from None
-    return evolve(case, config=config, bounds=within)
-
-
-def _pairs(words: tuple[str, ...], option: str) -> dict[str, Any]:
-    import json
-
-    found: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise click.UsageError(f"{option} {word}: write KEY=VALUE")
-        try:
-            found[key] = json.loads(value)
-        except ValueError:
-            found[key] = value
-    return found
 
 
 def _explore(cases: tuple[Case, ...], jobs: int) -> list[Explored]:
@@ -190,18 +177,18 @@ def _reached(found: list[Explored]) -> dict[str, int]:
     return counts
 
 
-def _total(found: list[Explored], seconds: float) -> None:
+def _total(cases: tuple[Case, ...], found: list[Explored], seconds: float) -> None:
     from ..core.rows import TABLE
+    from ..explorer.report import verdict
 
     rows, ends = _reached(found), {name for one in found for name in one.reasons}
     states, pairs = sum(one.states for one in found), sum(one.pairs for one in found)
     rate = pairs / seconds if seconds else 0
-    broken = sum(len(one.violations) for one in found)
     valuations = len({code for one in found for code in one.valuations})
     click.echo(
         f"{states:,} states, {pairs:,} pairs in {seconds:.1f} s ({rate:,.0f} pairs/s); {len(rows)} of {len(TABLE.rows)} "
         f"declared rows ({100 * len(rows) // len(TABLE.rows)} %), {len(ends)} endings; "
-        + ("no law is broken" if not broken else f"{broken} laws are broken")
+        + verdict({case.name: one for case, one in zip(cases, found, strict=True)})
     )
     click.echo(
         f"step, the transitions machine and the committed graph were compared on every pair: the machine was fired for "
@@ -234,12 +221,13 @@ def _paths(cases: tuple[Case, ...], found: list[Explored]) -> None:
             click.echo(f"{name}: {words}")
 
 
-def _draw(found: list[Explored], file: Path) -> None:
+def _draw(found: list[Explored], place: Path, fmt: str) -> None:
     from ..diagram import DiagramError, Ink, Paint, draw
 
+    counts = _reached(found)
     try:
-        file.write_bytes(draw(fmt=file.suffix.lower().removeprefix(".") or "svg", paint=Paint(Ink.WEIGHT, _reached(found))))
+        content = draw(fmt=fmt, paint=Paint(Ink.WEIGHT, counts))
     except DiagramError as error:
         raise Problem(str(error)) from None
-    except OSError as error:
-        raise Problem(f"{file}: {error.strerror}") from None
+    write_file(place, content)
+    tell_written(place, f"the machine with how often each row was taken, {fmt}, {len(content) / 1000:.0f} kB")

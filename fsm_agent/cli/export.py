@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from .log_param import LOG_PATH
-from .problems import Problem
+from .writing import OutputFile, tell_written, write_file
 
 
 @click.command(
@@ -27,7 +27,7 @@ from .problems import Problem
 )
 @click.option("--at", type=click.IntRange(1), metavar="N", help="messages: as they were behind record N.")
 @click.option("--content", is_flag=True, help="otel: with what was said, and what tools got and gave.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="[default: standard output]")
+@click.option("--output", type=OutputFile(), metavar="FILE", help="[default: standard output]")
 @click.option("--raw", is_flag=True, help="Do not mask secrets.")
 def command(log: Path, form: str, at: int | None, content: bool, output: Path | None, raw: bool) -> int:
     """Export a log as messages of the API, or as spans.
@@ -54,10 +54,8 @@ def command(log: Path, form: str, at: int | None, content: bool, output: Path | 
     if output is None:
         sys.stdout.buffer.write(text.encode())
         return 0
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Problem(f"{output}: {error.strerror}") from None
+    write_file(output, text.encode())
+    tell_written(output, f"{form}, {len(text) / 1000:.0f} kB")
     return 0
 
 

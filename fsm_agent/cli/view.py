@@ -9,13 +9,14 @@ import click
 
 from .log_param import LOG_PATH
 from .problems import LOG, OK, Problem
+from .writing import OutputFile, check_place, tell_written
 
 
 @click.command(epilog="Examples: fsm-agent view run.jsonl --open; fsm-agent view run.jsonl --output run.html")
 @click.argument("log", type=LOG_PATH)
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, allow_dash=True),
+    type=OutputFile(dash=True),
     metavar="FILE",
     help="Where to write it; - is standard output.  [default: beside the log]",
 )
@@ -35,14 +36,16 @@ def command(log: Path, output: Path | None, opens: bool, raw: bool) -> int:
     to_stdout = output is not None and str(output) == "-"
     if to_stdout and opens:
         raise click.UsageError("--open needs a file; give --output FILE")
+    place = log.with_suffix(".html") if output is None else output
+    if not to_stdout and log.exists():
+        _check(place)
     with log_problems(log):
         made = render_view(log, mask=redactor(raw).mask)
     if to_stdout:
         sys.stdout.buffer.write(made.html)
     else:
-        place = log.with_suffix(".html") if output is None else output
         _write(place, made.html)
-        click.echo(f"{place}  ({made.steps} steps, {len(made.html) / 1_000_000:.1f} MB)")
+        tell_written(place, f"{made.steps} steps, {len(made.html) / 1_000_000:.1f} MB")
         if opens:
             _open(place)
     if made.damaged:
@@ -53,19 +56,28 @@ def command(log: Path, output: Path | None, opens: bool, raw: bool) -> int:
     return OK
 
 
+def _check(place: Path) -> None:
+    """See whether the view can be written, before the log is read; no other file than a view is overwritten."""
+    from ..view import is_view
+
+    check_place(place)
+    if not place.exists():
+        return
+    try:
+        with place.open("rb") as file:
+            start = file.read(100)
+    except OSError as error:
+        raise Problem(f"{place}: {error.strerror}; choose another place with --output FILE") from None
+    if start and not is_view(start):
+        raise Problem(f"{place}: there is a file that is no view; it is not overwritten. Give another --output FILE")
+
+
 def _write(place: Path, html: bytes) -> None:
-    """Write the file, open to its owner only, as a whole or not at all; no other file than a view is overwritten."""
+    """Write the file, open to its owner only, as a whole or not at all."""
     import os
     import tempfile
 
-    from ..view import is_view
-
     try:
-        if place.exists():
-            with place.open("rb") as file:
-                start = file.read(100)
-            if start and not is_view(start):
-                raise Problem(f"{place}: there is a file that is no view; it is not overwritten. Give another --output FILE")
         descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with os.fdopen(descriptor, "wb") as file:

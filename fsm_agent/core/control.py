@@ -13,7 +13,13 @@ from .phases import AbortReason, Cause, CompactKind, ContinueReason, Phase
 
 @frozen
 class Flight:
-    """An effect in flight. ``call`` is the tool_use id of a tool, the span of a collapse, else empty."""
+    """An effect in flight.
+
+    Attributes:
+        id: the effect.
+        kind: what it does.
+        call: the tool_use id of a tool, the span of a collapse, else empty.
+    """
 
     id: str
     kind: EffectKind
@@ -154,7 +160,25 @@ class Tools:
 
 @frozen
 class Guards:
-    """Counters and flags that make the loop end (spec 01, section 14)."""
+    """Counters and flags that make the loop end (spec 01, section 14).
+
+    Attributes:
+        max_output_tokens_recovery_count: recoveries of cut replies in a row.
+        has_attempted_reactive_compact: a reactive compaction was tried since the last round.
+        max_output_tokens_override: escalated output limit in tokens, or None.
+        stop_hook_active: a stop hook forced the round in hand.
+        blocks_in_row: stop-hook blocks without a round of tools between them.
+        blocks_in_run: stop-hook blocks of this run.
+        salvages: salvaged replies in a row.
+        pauses: paused replies that were gone on with, in a row.
+        malformed: replies in a row all of whose calls were malformed.
+        empty_retried: an empty reply was asked for again.
+        thinking_dropped: thinking was taken out of the history.
+        refusal_fallback: a refusal led to the next model.
+        model_calls: model calls since the last round that tools completed.
+        rounds: digests of the last rounds, for loop detection.
+        loop_warned: the model was warned that it repeats itself.
+    """
 
     max_output_tokens_recovery_count: int = 0
     has_attempted_reactive_compact: bool = False
@@ -303,7 +327,12 @@ class Wait:
 
 @frozen
 class Control:
-    """All that decides."""
+    """All that decides.
+
+    Attributes:
+        phase: where the run stands.
+        flight: the effects in flight, in order.
+    """
 
     phase: Phase
     run: Run

@@ -32,7 +32,14 @@ from .wire import Request
 
 @frozen
 class CallData:
-    """What belongs to one tool call: the call as made, its result, and the tail of its progress."""
+    """What belongs to one tool call.
+
+    Attributes:
+        use: the call as made.
+        result: its result, None before.
+        digest: of its result without what is declared volatile, for loop detection.
+        tail: the end of its progress.
+    """
 
     use: ToolUse
     result: Block | None = None

@@ -6,5 +6,18 @@
 from .files import FORMATS, draw, stale, write_all
 from .model import FOCI, MACHINE, DiagramError
 from .paths import Ink, Paint, counted
+from .render import need_program
 
-__all__ = ["FOCI", "FORMATS", "MACHINE", "DiagramError", "Ink", "Paint", "counted", "draw", "stale", "write_all"]
+__all__ = [
+    "FOCI",
+    "FORMATS",
+    "MACHINE",
+    "DiagramError",
+    "Ink",
+    "Paint",
+    "counted",
+    "draw",
+    "need_program",
+    "stale",
+    "write_all",
+]

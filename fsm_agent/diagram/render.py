@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import struct
 import zlib
 
@@ -57,6 +58,16 @@ def render_png(dot: str) -> bytes:
     # The first chunk is IHDR: 8 bytes of signature, 4 of length, 4 of type, 13 of content, 4 of check sum.
     place = len(_PNG) + 25
     return drawn[:place] + _chunk(b"tEXt", f"{KEY}\0{digest(dot)}".encode("latin-1")) + drawn[place:]
+
+
+def need_program(fmt: str) -> None:
+    """See whether a format can be drawn, before any work.
+
+    Raises:
+        DiagramError: if Graphviz is needed and missing.
+    """
+    if fmt in ("svg", "png") and shutil.which("dot") is None:
+        raise DiagramError(MISSING)
 
 
 def layout_json(dot: str) -> bytes:

@@ -54,7 +54,7 @@ def settings_page() -> str:
 
 
 def _table(owner: Any) -> list[str]:
-    words, hints = _attributes(owner), get_type_hints(owner)
+    words, hints = attributes_of(owner), get_type_hints(owner)
     lines = ["| setting | default | what it is |", "| --- | --- | --- |"]
     for one in fields(owner):
         text = words[one.name]
@@ -67,15 +67,22 @@ def _table(owner: Any) -> list[str]:
     return lines
 
 
-def _attributes(owner: Any) -> dict[str, str]:
+def attributes_of(owner: Any) -> dict[str, str]:
     """Read what the docstring says of each field, a sentence each."""
-    words = {}
+    words: dict[str, str] = {}
+    name = ""
     for line in cleandoc(owner.__doc__ or "").partition("Attributes:\n")[2].splitlines():
         given = _GIVEN.match(line)
         if given:
-            text = given[2].replace("``", "`").removesuffix(".")
-            words[given[1]] = f"{text[:1].upper()}{text[1:]}."
-    return words
+            name, words[given[1]] = given[1], given[2]
+        elif name and line.startswith("      "):
+            words[name] += f" {line.strip()}"
+    return {name: _sentence(text) for name, text in words.items()}
+
+
+def _sentence(text: str) -> str:
+    text = text.replace("``", "`").removesuffix(".")
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _is_choice(hint: Any) -> bool:

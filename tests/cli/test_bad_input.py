@@ -70,7 +70,7 @@ NOWHERE = "http://127.0.0.1:9"
         (("diagram", "--format", "gif"), "'gif' is not one of"),
         (("diagram", "--coverage"), "--coverage needs --log"),
         (("diagram", "--log", "none.jsonl"), "none.jsonl: No such file or directory"),
-        (("diagram", "--format", "dot", "--output", "/dev/null/x"), "/dev/null/x: Not a directory"),
+        (("diagram", "--format", "dot", "--output", "/dev/null/x"), "/dev/null is no folder"),
     ],
 )
 def test_wrong_use_is_one_line(cli: Cli, arguments: tuple[str, ...], words: str) -> None:

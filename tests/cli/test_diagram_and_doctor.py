@@ -39,7 +39,8 @@ def test_format_follows_the_file(cli: Cli, home: Path, name: str, magic: bytes) 
     if name.endswith(("svg", "png")) and shutil.which("dot") is None:
         pytest.skip("Graphviz is not installed")
     said = cli("diagram", "--focus", "recovery", "--output", home / name)
-    assert (said.code, said.out, said.err) == (0, "", "")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"{home / name}  (recovery, ")
     assert (home / name).read_bytes().startswith(magic)
 
 
@@ -48,8 +49,26 @@ def test_a_file_of_an_unknown_kind_is_refused(cli: Cli, home: Path) -> None:
     said = cli("diagram", "--output", home / "m.gif")
     assert (said.code, said.out) == (2, "")
     assert "'gif'" in said.error
+    assert ".svg, .png, .dot, .gv, .mmd, .mermaid, .scxml" in said.error
     assert not (home / "m.gif").exists()
     assert cli("diagram", "--format", "dot", "--output", home / "m.gif").code == 0
+
+
+def test_a_place_that_cannot_be_written_is_said_before_any_work(cli: Cli, home: Path) -> None:
+    """Nothing is read or drawn for a folder that is not there, or for a format that shows no path."""
+    log = demo_log(cli, "next-turn", home / "one")
+    for words in (
+        ("diagram", "--output", home / "missing" / "m.svg"),
+        ("diagram", "--log", "no.jsonl", "--output", home / "missing" / "m.svg"),
+        ("view", "no.jsonl", "--output", home / "missing" / "m.html"),
+        ("export", "no.jsonl", "--output", home / "missing" / "m.json"),
+    ):
+        said = cli(*words)
+        assert (said.code, said.out) == (2, "")
+        assert f"there is no folder {home / 'missing'}" in said.error
+    said = cli("diagram", "--log", log, "--format", "scxml")
+    assert (said.code, said.out) == (2, "")
+    assert "scxml shows no path of a run" in said.error
 
 
 def test_path_of_a_run(cli: Cli, home: Path) -> None:

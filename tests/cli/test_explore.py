@@ -5,20 +5,77 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import fields
 
 from fsm_agent.cli.main import run
+from fsm_agent.explorer.bounds import Bounds
 
 SHALLOW = ("--jobs", "1", "--bound", "depth=3")
 
 
 def test_a_case_is_explored(capsys: pytest.CaptureFixture[str]) -> None:
-    """One case within a small depth: counts, rows, endings, and that no law is broken."""
-    assert run(["explore", "limits", *SHALLOW]) == 0
+    """One case: counts, rows, endings, and that no law is broken."""
+    assert run(["explore", "calls", "--jobs", "1"]) == 0
     shown = capsys.readouterr().out
-    assert "limits: " in shown
+    assert "calls: " in shown
     assert "pairs/s" in shown
     assert "declared rows" in shown
-    assert "no law is broken" in shown
+    assert "no law is broken\n" in shown
+    assert "not complete" not in shown
+
+
+@pytest.mark.parametrize("more", [(), ("--crash",)])
+def test_a_search_that_is_cut_off_says_so(more: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Within a small depth nothing is said of all the rest: the total is not complete, and by which bound."""
+    assert run(["explore", "limits", *SHALLOW, *more]) == 0
+    shown = capsys.readouterr().out
+    assert "no law is broken" not in shown
+    (total,) = [line for line in shown.splitlines() if "not complete" in line and "limits: " not in line]
+    assert "depth=3" in total
+
+
+def test_the_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each bound is listed with what it is and its default."""
+    assert run(["explore", "--bounds"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == [one.name for one in fields(Bounds)]
+    assert "depth           Length of the longest path; 0 for no limit. [0]" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x.pdf", "there is no format 'pdf' here; there are .svg, .png, .dot, .gv, .mmd, .mermaid"),
+        ("x.scxml", "there is no format 'scxml' here"),
+        ("missing/x.svg", "there is no folder"),
+        ("file/x.svg", "is no folder"),
+        ("folder", "it is a folder"),
+    ],
+)
+def test_nothing_is_explored_for_a_picture_that_cannot_be_written(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name, the folder and the format are looked at before any work."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert run(["explore", "limits", *SHALLOW, "--coverage", str(tmp_path / name)]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.out == ""
+    assert not (tmp_path / name).is_file()
+
+
+def test_nothing_is_explored_without_the_program_that_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without Graphviz a drawn format is refused at once; a text is written, and told of."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run(["explore", "limits", *SHALLOW, "--coverage", str(tmp_path / "x.png")]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, "Graphviz is not installed" in shown.err) == ("", True)
+    assert run(["explore", "limits", *SHALLOW, "--coverage", str(tmp_path / "x.mmd")]) == 0
+    assert f"{tmp_path / 'x.mmd'}  (the machine with how often each row was taken, mermaid" in capsys.readouterr().out
+    assert "flowchart" in (tmp_path / "x.mmd").read_text()
 
 
 def test_paths_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +100,6 @@ def test_cases_side_by_side_and_their_coverage(tmp_path: Path, capsys: pytest.Ca
     assert counts[0] == counts[1]
     assert "rows covered" in picture.read_text()
     assert picture.read_text() == (tmp_path / "again.dot").read_text()
-    assert run(["explore", "limits", *SHALLOW, "--coverage", str(tmp_path / "a.jpeg")]) != 0
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,9 +115,14 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["tool"], "did you mean 'tools'"),
         (["limits", "--set", "max_turn=1"], "did you mean 'max_turns'"),
-        (["limits", "--set", "max_turns=many"], "max_turns"),
+        (["limits", "--set", "zzz=1"], "there are model, fallback_models, "),
+        (["limits", "--set", "max_turns=many"], "--set max_turns=many: must be a whole number"),
+        (["limits", "--set", "max_turns=0"], "--set max_turns=0: "),
         (["limits", "--set", "max_turns"], "write KEY=VALUE"),
-        (["limits", "--bound", "deep=1"], "unknown setting 'deep'"),
+        (["limits", "--bound", "deph=1"], "there is no bound 'deph'; did you mean 'depth'? There are blocks, tools, "),
+        (["limits", "--bound", "nosuch=1"], "there is no bound 'nosuch'; there are blocks, tools, "),
+        (["limits", "--bound", "depth=deep"], "--bound depth=deep: must be a whole number"),
+        (["limits", "--crash", "--rows"], "do not go with --crash"),
     ],
 )
 def test_wrong_use(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,4 +147,4 @@ def test_a_broken_law_is_a_failed_exploration(monkeypatch: pytest.MonkeyPatch, c
     assert run(["explore", "limits", *SHALLOW]) == 1
     shown = capsys.readouterr().out
     assert "def test_nothing_is_ever_aborted() -> None:" in shown
-    assert "1 laws are broken" in shown
+    assert "1 law is broken" in shown

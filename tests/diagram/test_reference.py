@@ -7,14 +7,19 @@ from pathlib import Path
 from attrs import evolve, fields
 
 from fsm_agent.core.config import ContextConfig, LoopConfig
+from fsm_agent.core.control import Control
 from fsm_agent.core.phases import CAUSES, TERMINAL_SET, Phase
 from fsm_agent.core.rank import Rank, bound
 from fsm_agent.core.rows import TABLE
+from fsm_agent.core.state import Data
 from fsm_agent.core.table import Ignore
 from fsm_agent.diagram.bound_page import bound_page
 from fsm_agent.diagram.reference import table_page, terminals_page
 from fsm_agent.diagram.settings_page import settings_page
+from fsm_agent.explorer.bounds import Bounds
+from fsm_agent.laws import Edge
 from fsm_agent.session.endings import ENDINGS
+from fsm_agent.testing.kit_page import kit_page
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -77,3 +82,15 @@ def test_every_ending_is_there() -> None:
             lines = [line for line in page.splitlines() if line.startswith(f"| `{reason}` |") and f"`{cause}`" in line]
             assert len(lines) == 1
             assert f"| {ENDINGS[reason, cause].exit_code} |" in lines[0]
+
+
+def test_committed_page_of_laws_is_up_to_date() -> None:
+    """``docs/reference/laws.md`` equals what the classes make; nothing that a law sees and no bound is left out or blank."""
+    page = kit_page()
+    assert (REFERENCE / "laws.md").read_text(encoding="utf-8") == page
+    for name in (*Edge.__slots__, "quiet", "source", *(one.name for one in fields(Bounds))):
+        assert f"\n| `{name}` | " in page, name
+    for owner in (Control, Data):
+        for one in fields(owner):
+            assert f"\n| `{one.name}` | `" in page, one.name
+    assert [line for line in page.splitlines() if line.endswith("|  |")] == []
