@@ -93,8 +93,7 @@ def _report(found: Replayed, seconds: float, until: int | None) -> int:
             if one.resumed
             else "the state behind is not known"
         )
-        which = f"record {one.gap.seq} is" if one.gap.seq == one.gap.to else f"records {one.gap.seq} to {one.gap.to} are"
-        warn(f"{which} missing (kept in {clean(one.gap.kept)}); {behind}")
+        warn(f"{one.gap.words} ({one.gap.because}; the log as it was is {clean(one.gap.kept)}); {behind}")
     if until is not None:
         turn, messages = found.state.control.run.turn_count, len(found.state.messages)
         click.echo(f"state     {found.state.phase.value}, turn {turn}, {messages} messages")

@@ -50,19 +50,29 @@ def _is_nested(path: Path) -> bool:
 
 def mended(path: Path) -> None:
     """Repair a log, and say what was done."""
+    from ..log.format import records_are
     from ..log.repair import repair
 
     with log_problems(path):
         done = repair(path)
     if done.kept is None:
-        say(f"{path} is whole; nothing was repaired")
+        say(f"{path}: there is nothing to repair")
         return
     for lost in done.lost:
-        which = f"record {lost.seq} is" if lost.seq == lost.to else f"records {lost.seq} to {lost.to} are"
-        warn(f"{which} lost ({lost.because}); the log says so in its place")
+        warn(f"{records_are(lost.seq, lost.to)} lost ({lost.because}); the log says so in its place")
+    if done.moved:
+        say(f"{_lines(done.moved)} stood in another place, and {'was' if done.moved == 1 else 'were'} put back")
+    if done.dropped:
+        say(f"{_lines(done.dropped)} that had no place in the log {'was' if done.dropped == 1 else 'were'} taken out")
     if done.torn:
-        warn("the torn record at the end was cut off")
+        warn("the torn line at the end was cut off")
+    elif not (done.lost or done.moved or done.dropped):
+        say("the last line has its end again")
     say(f"the log as it was is kept in {done.kept}")
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
 
 
 def standing_of(path: Path) -> Standing:

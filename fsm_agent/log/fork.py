@@ -56,7 +56,7 @@ def fork(
     if not found.known:
         gap = found.skipped[-1].gap
         raise LogError(
-            f"{source}: records {gap.seq} to {gap.to} are missing, so the state behind them is not known; "
+            f"{source}: {gap.words}, so the state behind is not known; "
             f"fork it at record {gap.seq - 1} at most"
         )
     if at is not None and found.seq != at:

@@ -138,6 +138,11 @@ class Gap:
     next: str = ""
     chain: str = ""
 
+    @property
+    def words(self) -> str:
+        """Which records are missing, such as ``record 12 is missing``."""
+        return f"{records_are(self.seq, self.to)} missing"
+
 
 @frozen
 class End:
@@ -154,6 +159,11 @@ class End:
     at: int
     terminal: Terminal
     state: str
+
+
+def records_are(seq: int, to: int) -> str:
+    """Give the beginning of a sentence about some records."""
+    return f"record {seq} is" if seq == to else f"records {seq} to {to} are"
 
 
 def seal(core: bytes, at: int, previous: bytes, salt: bytes) -> tuple[bytes, bytes]:

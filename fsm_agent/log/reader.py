@@ -177,6 +177,17 @@ class LogFile:
                 offset += len(line)
         self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())
 
+    def item(self, seq: int, line: bytes) -> Record | Gap | End:
+        """Decode one whole line, whatever stands before it.
+
+        Raises:
+            LogDamaged: if it cannot be read.
+        """
+        value, chain = self._parse(seq, line), stated_chain(line)
+        if "event" in value:
+            return self._record(seq, value, self.event_of, chain)
+        return self._end(seq, value) if "end" in value else self._gap(seq, value, chain)
+
     @property
     def chain(self) -> str:
         """Chain of the header, in hex."""

@@ -119,7 +119,7 @@ def _no_state(found: Replayed, until: int) -> str:
     last = found.tail.records if found.tail is not None else until
     if until <= last and found.skipped:
         gap = found.skipped[-1].gap
-        return f"the state at record {until} is not known: records {gap.seq} to {gap.to} are missing"
+        return f"the state at record {until} is not known: {gap.words}"
     return f"there is no record {until}; the last one is {last}"
 
 

@@ -120,7 +120,7 @@ def stand(path: str | os.PathLike[str], *, reducer: Reducer | None = None, check
     if not found.known:
         gap = found.skipped[-1].gap
         raise LogError(
-            f"{place}: records {gap.seq} to {gap.to} are missing, and no state was stored behind them; "
+            f"{place}: {gap.words}, and no state was stored behind; "
             f"fork the log at record {gap.seq - 1} to go on from there"
         )
     tail = found.tail

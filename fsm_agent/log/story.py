@@ -89,7 +89,7 @@ class Story:
             for item in self._log.items():
                 if isinstance(item, Gap):
                     state = None
-                    self.problems.append(f"Records {item.seq} to {item.to} are missing: {item.because}")
+                    self.problems.append(f"{item.words.capitalize()}: {item.because}.")
                     continue
                 latest = max(latest, item.at)
                 if state is None:
@@ -114,4 +114,4 @@ class Story:
             self.end, self.torn = tail.end, tail.torn
         except LogDamaged as error:
             self.damage = error
-            self.problems.append(f"The log is damaged: {error}")
+            self.problems.append(f"The log is damaged: {error}.")

@@ -151,6 +151,36 @@ def test_fork_and_diff(cli: Cli, server: LoopbackServer, log: Path, home: Path) 
     )
 
 
+def test_repair_of_a_removed_record_contradicts_nothing(cli: Cli, log: Path) -> None:
+    """A line that is not there any more is damage: a gap says so, the log as it was is kept, and it is told once."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:5], *lines[6:]]))
+    refused = cli("replay", log)
+    assert refused.code == 3
+    assert "record 5 " in refused.error
+    repaired = cli("replay", log, "--repair")
+    assert "nothing to repair" not in repaired.err
+    assert "record 5 is lost (it was not there)" in repaired.err
+    assert "record 5 is missing" in repaired.err
+    assert Path(f"{log}.damaged-1").read_bytes() == b"".join([*lines[:5], *lines[6:]])
+    again = cli("replay", log, "--repair")
+    assert "nothing to repair" in again.err
+    assert "is lost" not in again.err
+
+
+def test_repair_puts_moved_records_back(cli: Cli, log: Path) -> None:
+    """Records whose order was changed are put back into theirs by their chain: nothing is lost."""
+    whole = log.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:3], lines[4], lines[3], *lines[5:], lines[2]]))
+    assert cli("replay", log).code == 3
+    said = cli("replay", log, "--repair")
+    assert said.code == 0
+    assert "put back" in said.err
+    assert "1 line that had no place in the log was taken out" in said.err
+    assert log.read_bytes() == whole
+
+
 def test_repair_leaves_a_gap(cli: Cli, server: LoopbackServer, log: Path, home: Path) -> None:
     """A bad record is refused with its number; repaired, the log says what is missing, and goes on from a fork before it."""
     lines = log.read_bytes().splitlines(keepends=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -23,7 +25,7 @@ from fsm_agent.log.fork import fork
 from fsm_agent.log.format import Gap
 from fsm_agent.log.journal import Journal
 from fsm_agent.log.reader import read_log
-from fsm_agent.log.repair import repair
+from fsm_agent.log.repair import Repaired, repair
 from fsm_agent.log.replay import begin_state, replay
 from fsm_agent.log.resume import reopen, stand
 from fsm_agent.log.snapshots import pack, unpack
@@ -276,7 +278,7 @@ def test_a_gap_that_nothing_bridges_is_said(tmp_path: Path, place: int) -> None:
     replayed = replay(path, check_table=False, reducer=toy.step)
     assert not replayed.known
     assert replayed.seq == seq - 1
-    with pytest.raises(LogError, match=f"records {seq} to {seq} are missing.*fork the log at record {seq - 1}"):
+    with pytest.raises(LogError, match=f"record {seq} is missing.*fork the log at record {seq - 1}"):
         stand(path, check_table=False, reducer=toy.step)
 
 
@@ -290,6 +292,88 @@ def test_a_damaged_header_cannot_be_repaired(tmp_path: Path) -> None:
         repair(path)
     assert path.read_bytes() == data
     assert [place.name for place in tmp_path.iterdir()] == ["run.log"]
+
+
+def other_lines(tmp_path: Path) -> list[bytes]:
+    """The lines of another log of the same run."""
+    toy.write(tmp_path / "other.log")
+    return (tmp_path / "other.log").read_bytes().splitlines(keepends=True)
+
+
+def changed(line: bytes) -> bytes:
+    """Change a line and make its checksum right again, as an editor of logs could."""
+    body = line[18:].replace(b'"event":{', b'"event":{"x":1,', 1).replace(b'"end":{', b'"end":{"x":1,', 1)
+    return b'{"crc":"%08x",%b' % (crc32(body[:-1]), body)
+
+
+BREAKS: dict[str, Callable[[list[bytes], int, list[bytes]], list[bytes]]] = {
+    "removed": lambda lines, at, _: [*lines[:at], *lines[at + 1 :]],
+    "two removed": lambda lines, at, _: [*lines[:at], *lines[at + 2 :]],
+    "moved": lambda lines, at, _: [*lines[:at], *lines[at + 1 : at + 3], lines[at], *lines[at + 3 :]],
+    "replaced": lambda lines, at, other: [*lines[:at], other[at], *lines[at + 1 :]],
+    "changed": lambda lines, at, _: [*lines[:at], changed(lines[at]), *lines[at + 1 :]],
+    "twice": lambda lines, at, _: [*lines[: at + 1], lines[at], *lines[at + 1 :]],
+    "put in": lambda lines, at, other: [*lines[:at], other[at], *lines[at:]],
+    "behind the end": lambda lines, at, other: [*lines, lines[at], other[at]],
+    "header twice": lambda lines, at, _: [*lines[:at], lines[0], *lines[at:]],
+    "no end of line": lambda lines, at, _: [*lines[:-1], lines[-1][:-1]],
+}
+"""What can have happened to a log whose lines are each whole."""
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_break_of_the_chain_is_damage_too(tmp_path: Path, how: str, at: int) -> None:
+    """Lines that were removed, moved, replaced or put in: what the reader refuses, the repair mends, and nothing else.
+
+    Afterwards the log reads to its end, what is missing is a gap, what is there is what was recorded, and the log as it was
+    is kept.
+    """
+    path = tmp_path / "run.log"
+    toy.write(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    events = {record.seq: record.event for record in read_log(path).records()}
+    broken = b"".join(BREAKS[how](lines, at, other_lines(tmp_path)))
+    path.write_bytes(broken)
+    try:
+        refused = read_log(path).tail.torn
+    except LogDamaged:
+        refused = True
+    done = repair(path)
+    assert (done.kept is not None) is refused
+    if done.kept is None:
+        assert (done, path.read_bytes()) == (Repaired((), None, 0), broken)
+    else:
+        assert done.kept.read_bytes() == broken
+        assert done.lost or done.moved or done.dropped or how == "no end of line"
+    items = list(read_log(path).items())
+    gone = {seq for item in items if isinstance(item, Gap) for seq in range(item.seq, item.to + 1)}
+    kept = {item.seq: item.event for item in items if not isinstance(item, Gap)}
+    assert all(events[seq] == event for seq, event in kept.items())
+    cut = {"removed": 1, "two removed": 2}.get(how, 0)
+    assert gone | set(kept) >= set(range(1, max(events) + 1 - (cut if at + cut > max(events) else 0)))
+    assert {(lost.seq, lost.to) for lost in done.lost} == {(item.seq, item.to) for item in items if isinstance(item, Gap)}
+    assert repair(path).kept is None
+    if how in ("moved", "twice", "put in", "behind the end", "header twice"):
+        assert path.read_bytes() == b"".join(lines), "nothing is lost"
+
+
+@pytest.mark.parametrize("how", ["missing", "spoiled"])
+def test_a_record_without_its_blob_is_taken_out(tmp_path: Path, how: str) -> None:
+    """What the reader cannot read is damage, also where the line itself is whole."""
+    path = tmp_path / "run.log"
+    toy.write(path, big(1))
+    (blob,) = folder_of(path).iterdir()
+    if how == "missing":
+        blob.unlink()
+    else:
+        blob.write_bytes(b"x")
+    with pytest.raises(LogDamaged, match="record 7"):
+        again(path)
+    done = repair(path)
+    assert [(lost.seq, lost.to) for lost in done.lost] == [(7, 7)]
+    assert "blob" in done.lost[0].because
+    assert [item.seq for item in read_log(path).items() if isinstance(item, Gap)] == [7]
 
 
 @pytest.mark.slow

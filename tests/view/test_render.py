@@ -214,7 +214,7 @@ def test_a_repaired_log_shows_its_gap(tmp_path: Path) -> None:
     repair(log)
     made = render_view(log)
     index = index_of(made.html)
-    assert "Records 20 to 20 are missing" in made.problem
+    assert "Record 20 is missing" in made.problem
     assert not made.damaged
     numbers = index["steps"]["seq"]
     assert numbers[:21] == [*range(20), 21]
