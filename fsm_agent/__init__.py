@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .runtime.faults import EngineFault, LogWriteError, RunBusy, RunEnded, RunError
     from .runtime.ports import Deps
     from .runtime.run import Run
+    from .runtime.tools.base import ToolContext
     from .runtime.tools.decorator import tool
     from .session.agent import Agent
     from .session.endings import exit_code, succeeded
@@ -41,6 +42,7 @@ _HOMES = {
     "RunError": "runtime.faults",
     "Session": "session.session",
     "Terminal": "core.outputs",
+    "ToolContext": "runtime.tools.base",
     "exit_code": "session.endings",
     "initial": "core.state",
     "next_run": "core.step",
@@ -68,6 +70,7 @@ __all__ = [
     "RunError",
     "Session",
     "Terminal",
+    "ToolContext",
     "exit_code",
     "initial",
     "next_run",

@@ -18,7 +18,7 @@ from ..core.phases import TerminalReason
 from ..core.rows import TABLE
 from ..core.state import LoopState
 from ..core.step import LOOKUP, Lookup
-from ..laws import LAWS, Law
+from ..laws import LAWS, Law, need_laws
 from .bounds import Bounds
 from .expand import SAMPLE, Expansion, Found, Worker
 from .live import Graph, liveness
@@ -225,7 +225,7 @@ def explore(
     bounds = bounds if bounds is not None else Bounds()
     began = time.monotonic()
     search = Search(config, bounds)
-    worker = Worker(config, bounds, tuple(laws), start, lookup, oracle, sample, twins)
+    worker = Worker(config, bounds, need_laws(laws), start, lookup, oracle, sample, twins)
     key, first = worker.begin()
     search.add(key, -1, -1, 2)
     worker.keep(0, first)

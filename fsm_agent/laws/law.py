@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
@@ -221,7 +221,28 @@ class Law:
     quiet: bool = False
 
 
+def need_laws(given: Iterable[Law]) -> tuple[Law, ...]:
+    """Give some laws as a tuple.
+
+    Raises:
+        TypeError: for what is no law; says how a function is made one.
+    """
+    if isinstance(given, Law):
+        raise TypeError(f"one law is given where several may be: write ({given.name},)")
+    laws = tuple(given)
+    for one in laws:
+        if not isinstance(one, Law):
+            name = getattr(one, "__name__", repr(one))
+            raise TypeError(
+                f"{name} is no law; a function is made one by @state_law(), @edge_law() or @run_law(), with the parentheses"
+            )
+    return laws
+
+
 def _law(group: str, over: Over, costly: bool, quiet: bool = False) -> Callable[[Callable[..., str]], Law]:
+    if not isinstance(group, str):
+        raise TypeError(f"the decorator of {getattr(group, '__name__', group)} needs parentheses: @{over}_law()")
+
     def make(check: Callable[..., str]) -> Law:
         text = (check.__doc__ or "").strip().split("\n")[0]
         return Law(check.__name__, group, over, check, text, costly, quiet)

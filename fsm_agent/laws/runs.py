@@ -9,7 +9,7 @@ from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.state import LoopState
 from ..core.step import step
-from .law import Edge, Law, Over, run_law
+from .law import Edge, Law, Over, need_laws, run_law
 
 
 def edges_of(state: LoopState, events: Iterable[Event], config: LoopConfig) -> tuple[Edge, ...]:
@@ -34,7 +34,7 @@ def judge_run(edges: Sequence[Edge], config: LoopConfig, laws: Iterable[Law]) ->
         (law, number of the edge, what is wrong) for each fault, in order; -1 for the run as a whole.
     """
     found: list[tuple[Law, int, str]] = []
-    for law in laws:
+    for law in need_laws(laws):
         if law.over is Over.RUN:
             words = law.check(tuple(edges), config)
             if words:

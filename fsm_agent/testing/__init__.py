@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .played import inject_played, staged
     from .resuming import every_prefix_resumes
     from .run_checker import RUN_CHECKS, Evidence, check_run
-    from .trials import Trial, trial
+    from .trials import Trial, trial, trial_async
     from .wire import check_requests
 
 _HOMES = {
@@ -80,6 +80,7 @@ _HOMES = {
     "staged": "testing.played",
     "state_law": "laws",
     "trial": "testing.trials",
+    "trial_async": "testing.trials",
 }
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "staged",
     "state_law",
     "trial",
+    "trial_async",
 ]
 
 

@@ -1,44 +1,49 @@
 """A trial: the user's own tools, hooks and settings in a real agent, against a model by script, with everything looked at.
 
 The agent is the real one, over real HTTP, on a server of its own on loopback that refuses what the API would. What is
-judged besides the laws and both checkers: a call that claims to be read-only leaves the workspace as it is, and hooks
-let the run come to its end.
+judged besides the laws and both checkers: a call that claims to be read-only leaves the workspace as it is, hooks let the
+run come to its end, and neither tools nor hooks fail. What the engine put right without a fault of either is a note.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio import to_thread
 from attrs import field, frozen
 
 from ..core.config import LoopConfig
-from ..core.control import CallState
-from ..core.events import Event, ToolFinished, ToolStarted
+from ..core.events import Event
 from ..core.outputs import Terminal
-from ..core.phases import Cause
 from ..core.state import LoopState, Step
-from ..laws import LAWS, Law, Over
+from ..laws import LAWS, Law, Over, need_laws
 from ..laws.runs import RUN_LAWS
+from ..runtime.hooks.runner import HookSet
 from .injection import judged
 from .run_checker import Evidence
+from .watching import Seen, Watch, counted
 
 if TYPE_CHECKING:
     from ..runtime.hooks.config import Hook
     from ..runtime.tools.base import Tool
     from ..server.replies import Reply
+    from ..session.agent import Agent
 
 MODEL = "claude-sonnet-5-5"
 MOST_CALLS = 100
 """Model calls after which a trial gives up."""
+_INSIDE = threading.Lock()
+"""Held by the trial whose folder is the current one."""
 
-Files = dict[str, tuple[int, int, bytes | str]]
 
-
-@frozen
+@frozen(repr=False)
 class Trial:
     """How a trial went.
 
@@ -47,82 +52,40 @@ class Trial:
         steps: events with the steps that took them.
         problems: what the laws, the checkers and the trial itself found; empty if all holds.
         requests: the decoded bodies of the requests, in order.
+        notes: what is worth knowing and no fault of a tool or hook: calls that were refused, an ending without success.
     """
 
     terminal: Terminal | None
     steps: tuple[tuple[Event, Step], ...]
     problems: tuple[str, ...]
     requests: tuple[dict[str, Any], ...] = field(factory=tuple)
+    notes: tuple[str, ...] = ()
 
     @property
     def taken(self) -> tuple[str, ...]:
         """Names of the rows taken, in order."""
         return tuple(name for _, made in self.steps for name in made.taken)
 
+    @property
+    def report(self) -> str:
+        """Problems and notes, one a line."""
+        return "\n".join((*self.problems, *(f"note: {words}" for words in self.notes)))
+
+    def __repr__(self) -> str:
+        end = "no end" if self.terminal is None else f"{self.terminal.reason}/{self.terminal.cause}"
+        counts = (("step", self.steps), ("request", self.requests), ("problem", self.problems), ("note", self.notes))
+        said = ", ".join(f"{len(found)} {word}{'' if len(found) == 1 else 's'}" for word, found in counts)
+        return f"<Trial: {end}, {said}>"
+
     def check(self) -> Trial:
         """Fail if anything is wrong.
 
         Raises:
-            AssertionError: with all problems, one a line.
+            AssertionError: with all problems, one a line, and the notes behind them.
         """
         if self.problems:
-            raise AssertionError("\n".join(self.problems))
+            raise AssertionError(self.report)
         return self
-
-
-def _files(folder: Path) -> Files:
-    """Remember what is in a folder: mode, size and content of each file, where links lead."""
-    found: Files = {}
-    for place in sorted(folder.rglob("*")):
-        name = place.relative_to(folder).as_posix()
-        if place.is_symlink():
-            found[name] = (0, 0, str(place.readlink()))
-        elif place.is_file():
-            data = place.read_bytes()
-            found[name] = (place.stat().st_mode, len(data), data)
-        else:
-            found[name] = (place.stat().st_mode, 0, "")
-    return found
-
-
-def _changed(before: Files, after: Files) -> list[str]:
-    return sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
-
-
-class _Watch:
-    """Looks at each step: keeps it, and compares the workspace around calls that claim to be read-only."""
-
-    def __init__(self, folder: Path, state: LoopState, note: Callable[[str], None]) -> None:
-        self.steps: list[tuple[Event, Step]] = []
-        self._folder = folder
-        self._state = state
-        self._note = note
-        self._files: Files = {}
-        self._running: dict[str, str] = {}
-        self._mixed = False
-
-    def step(self, event: Event, made: Step) -> None:
-        self.steps.append((event, made))
-        before, self._state = self._state, made.state
-        if isinstance(event, ToolStarted):
-            if not self._running:
-                self._files, self._mixed = _files(self._folder), False
-            for number, call in enumerate(before.control.tools.calls):
-                if call.effect == event.id and call.state is CallState.EXECUTING:
-                    self._mixed = self._mixed or not call.traits.read_only
-                    self._running[event.id] = before.data.iteration.calls[number].use.name
-        elif isinstance(event, ToolFinished):
-            name = self._running.pop(event.id, "")
-            if name and not self._mixed:
-                self._compare(name)
-
-    def _compare(self, name: str) -> None:
-        now = _files(self._folder)
-        changed = _changed(self._files, now)
-        if changed:
-            beside = f" (or one that ran beside it: {', '.join(self._running.values())})" if self._running else ""
-            self._note(f"tool {name} claims to be read-only and changed {', '.join(changed)}{beside}")
-        self._files = now
 
 
 def trial(
@@ -133,9 +96,14 @@ def trial(
     laws: Iterable[Law] = (),
     prompt: str = "Go.",
     folder: Path | None = None,
+    tools_may_fail: bool = False,
+    hooks_may_fail: bool = False,
     **settings: Any,
 ) -> Trial:
     """Run an agent with tools and hooks of one's own against a scripted model, and judge everything.
+
+    The trial's folder is the workspace and, while it lasts, the current directory of the process; another trial that runs
+    at the same time in another thread finds its own folder in ``ToolContext.workspace`` only.
 
     Args:
         replies: what the model answers, in order: texts, or replies of :mod:`fsm_agent.server.replies`. The last one
@@ -145,48 +113,110 @@ def trial(
         laws: further laws, besides those of the engine.
         prompt: what the user asks.
         folder: the workspace; by default a new one that is removed afterwards.
+        tools_may_fail: a tool that raises or runs out of time is a note, not a problem.
+        hooks_may_fail: a hook that raises, runs out of time or gives no verdict is a note, not a problem.
         settings: further settings of :class:`fsm_agent.Agent`.
 
     Returns:
         How it went. :meth:`Trial.check` makes a failed test of any problem.
+
+    Raises:
+        RuntimeError: inside a running event loop; :func:`trial_async` is for there.
+        TypeError: for a law, a tool, a hook or replies that are none.
     """
+    if _in_event_loop():
+        raise RuntimeError("trial() starts an event loop of its own, and one is running here: write `await trial_async(...)`")
+
+    async def run() -> Trial:
+        return await trial_async(
+            replies,
+            tools=tools,
+            hooks=hooks,
+            laws=laws,
+            prompt=prompt,
+            folder=folder,
+            tools_may_fail=tools_may_fail,
+            hooks_may_fail=hooks_may_fail,
+            **settings,
+        )
+
+    return anyio.run(run)
+
+
+async def trial_async(
+    replies: Sequence[Reply | str],
+    *,
+    tools: Sequence[Tool] = (),
+    hooks: Sequence[Hook] = (),
+    laws: Iterable[Law] = (),
+    prompt: str = "Go.",
+    folder: Path | None = None,
+    tools_may_fail: bool = False,
+    hooks_may_fail: bool = False,
+    **settings: Any,
+) -> Trial:
+    """Do as :func:`trial` does, inside a running event loop."""
+    script, own, may_fail = _script(replies), need_laws(laws), (tools_may_fail, hooks_may_fail)
     if folder is not None:
-        return anyio.run(_run, folder, replies, tools, hooks, tuple(laws), prompt, settings)
+        return await _run(folder.absolute(), script, tools, hooks, own, prompt, may_fail, settings)
     with tempfile.TemporaryDirectory(prefix="fsm-agent-trial-") as made:
-        return anyio.run(_run, Path(made), replies, tools, hooks, tuple(laws), prompt, settings)
+        return await _run(Path(made), script, tools, hooks, own, prompt, may_fail, settings)
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_current_task()
+    except RuntimeError:  # anyio's word for no event loop at all
+        return False
+    return True
+
+
+def _script(replies: Sequence[Reply | str]) -> list[Reply]:
+    from ..server.replies import says
+
+    if isinstance(replies, str):
+        raise TypeError(f"replies are a list of what the model answers: write [{replies!r}]")
+    if not replies:
+        raise TypeError("replies are empty: the model needs at least one answer")
+    return [says(reply) if isinstance(reply, str) else reply for reply in replies]
+
+
+@contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    """Make a folder the current directory, so that what a tool writes by a relative path is seen, and does no harm."""
+    if not _INSIDE.acquire(blocking=False):
+        yield
+        return
+    try:
+        before = os.getcwd()
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+    finally:
+        _INSIDE.release()
 
 
 async def _run(
     folder: Path,
-    replies: Sequence[Reply | str],
+    script: list[Reply],
     tools: Sequence[Tool],
     hooks: Sequence[Hook],
     laws: tuple[Law, ...],
     prompt: str,
+    may_fail: tuple[bool, bool],
     settings: dict[str, Any],
 ) -> Trial:
     from ..server.app import LoopbackServer
-    from ..server.replies import says
-    from ..session.agent import Agent
-
-    script = [says(reply) if isinstance(reply, str) else reply for reply in replies]
 
     def answer(number: int, body: dict[str, Any]) -> Reply:
         return script[min(number, len(script) - 1)]
 
-    problems: list[str] = []
+    seen = Seen()
     with LoopbackServer(answer) as server:
-        fixed: dict[str, Any] = {
-            "permission_mode": "bypassPermissions",
-            "max_model_calls": MOST_CALLS,
-            "max_turns": MOST_CALLS,
-            **settings,
-        }
-        model = fixed.pop("model", MODEL)
-        agent = Agent(
-            model, cwd=folder, base_url=server.base_url, api_key="trial", tools=tuple(tools), hooks=tuple(hooks), **fixed
-        )
-        watch: _Watch | None = None
+        agent = _agent(folder, server.base_url, tools, hooks, settings)
+        watch: Watch | None = None
 
         def stepped(event: Event, made: Step) -> None:
             assert watch is not None
@@ -194,28 +224,44 @@ async def _run(
 
         run = agent.run(prompt, on_step=stepped)
         begin = run.begin_state
-        watch = _Watch(folder, begin, problems.append)
-        async with run:
-            async for _ in run:
-                pass
-        server.wait_idle()
-        problems += [f"request {number}: {words}" for number, words in server.breaches]
+        watch = Watch(folder, begin, seen, tools, hooks)
+        if isinstance(agent.deps.hooks, HookSet):
+            agent.deps.hooks.on_answer = watch.answer
+        with _inside(folder):
+            async with run:
+                async for _ in run:
+                    pass
+        await to_thread.run_sync(server.wait_idle)
+        seen.others.extend(f"request {number}: {words}" for number, words in server.breaches)
         bodies = tuple(exchange.body for exchange in server.messages)
-    return _judge(agent.config, begin, watch.steps, problems, laws, bodies)
+    watch.end(watch.steps[-1][1].state.terminal, len(bodies), len(script))
+    return _judge(agent.config, begin, watch, laws, bodies, may_fail)
+
+
+def _agent(folder: Path, url: str, tools: Sequence[Tool], hooks: Sequence[Hook], settings: dict[str, Any]) -> Agent:
+    from ..session.agent import Agent
+
+    fixed: dict[str, Any] = {
+        "permission_mode": "bypassPermissions",
+        "max_model_calls": MOST_CALLS,
+        "max_turns": MOST_CALLS,
+        **settings,
+    }
+    model = fixed.pop("model", MODEL)
+    return Agent(model, cwd=folder, base_url=url, api_key="trial", tools=tuple(tools), hooks=tuple(hooks), **fixed)
 
 
 def _judge(
     config: LoopConfig,
     begin: LoopState,
-    steps: list[tuple[Event, Step]],
-    problems: list[str],
+    watch: Watch,
     laws: tuple[Law, ...],
     bodies: tuple[dict[str, Any], ...],
+    may_fail: tuple[bool, bool],
 ) -> Trial:
-    run = Evidence(config, tuple(steps), begin)
+    run, seen = Evidence(config, tuple(watch.steps), begin), watch.seen
     cheap = tuple(law for law in LAWS if not law.costly and law.over is not Over.RUN)
-    problems += judged(run, (*cheap, *RUN_LAWS, *laws))
-    terminal = run.state.terminal
-    if terminal is not None and terminal.cause is Cause.STOP_HOOK_CAP:
-        problems.append(f"a stop hook never let the run end: {terminal.detail or 'it blocked until the cap'}")
-    return Trial(terminal, tuple(steps), tuple(problems), bodies)
+    problems, notes = [*seen.others, *judged(run, (*cheap, *RUN_LAWS, *laws))], [*seen.notes]
+    for allowed, failed in zip(may_fail, (seen.tools, seen.hooks), strict=True):
+        (notes if allowed else problems).extend(failed)
+    return Trial(run.state.terminal, tuple(watch.steps), counted(problems), bodies, counted(notes))

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from fsm_agent import tool
+from fsm_agent import LoopConfig, tool
 from fsm_agent.core.phases import Cause
 from fsm_agent.laws import Edge, edge_law
 from fsm_agent.runtime.hooks.config import Hook, HookEvent
-from fsm_agent.runtime.tools.base import ToolContext
+from fsm_agent.runtime.tools.base import ToolContext, ToolError
 from fsm_agent.server.replies import calls
 from fsm_agent.server.replies import tool as use
-from fsm_agent.testing import trial
+from fsm_agent.testing import Bounds, explore, trial, trial_async
 
 
 @tool(read_only=True)
@@ -103,3 +104,186 @@ def test_the_test_of_the_how_to_is_short() -> None:
     assert "tools=" in fence
     assert "hooks=" in fence
     assert len(lines) <= 10
+
+
+def _boom(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    raise RuntimeError("broken")
+
+
+def _words(payload: Mapping[str, Any]) -> Any:
+    return "not a dict"
+
+
+def _odd_keys(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"block": True}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (_boom, "the Stop hook '_boom' failed: RuntimeError: broken; it was passed over"),
+        (_words, "the Stop hook '_words' failed: it gave str, not an object; it was passed over"),
+        (_odd_keys, "the Stop hook '_odd_keys' gave an object of which no key is known ('block'): it decides nothing"),
+    ],
+)
+def test_a_stop_hook_that_decides_nothing(call: Any, said: str) -> None:
+    """The engine passes it over and the run ends well; the trial of it fails, unless hooks may fail."""
+    hooks = [Hook(HookEvent.STOP, call=call)]
+    went = trial(["Done."], hooks=hooks)
+    assert (went.problems, went.notes) == ((said,), ())
+    assert went.terminal is not None
+    assert went.terminal.cause is Cause.END_TURN
+    with pytest.raises(AssertionError, match="Stop hook"):
+        went.check()
+    allowed = trial(["Done."], hooks=hooks, hooks_may_fail=True).check()
+    assert allowed.notes == (said,)
+    assert allowed.report == f"note: {said}"
+
+
+@pytest.mark.parametrize("event", [HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.POST_SAMPLING])
+def test_any_hook_that_raises(event: HookEvent) -> None:
+    """Hooks beside tools and replies are heard too; that a gate stays shut is told."""
+    went = trial([calls(use("stock", {"article": "bolt"})), "120."], tools=[stock], hooks=[Hook(event, call=_boom)])
+    assert any(f"the {event.value} hook '_boom' failed: RuntimeError: broken" in words for words in went.problems)
+    assert any("so its call was denied" in words for words in went.problems) is (event is HookEvent.PRE_TOOL_USE)
+
+
+def test_a_hook_that_is_a_command() -> None:
+    """A command that fails is found like a callable."""
+    went = trial(["Done."], hooks=[Hook(HookEvent.STOP, command="exit 7")])
+    assert went.problems == ("the Stop hook 'exit 7' failed: exit code 7; it was passed over",)
+
+
+@tool(read_only=True)
+def fragile(article: str) -> str:
+    """Raise."""
+    raise LookupError(article)
+
+
+@tool(read_only=True, timeout=0.01)
+async def slow() -> str:
+    """Take too long."""
+    await anyio.sleep(60)
+    return ""
+
+
+@tool(read_only=True)
+def grumbling() -> str:
+    """Report an error in its own words."""
+    raise ToolError("the shelf is locked")
+
+
+@tool(read_only=lambda given: given["nosuch"] > 1)
+def unsure(article: str) -> str:
+    """Cannot say what it does."""
+    return article
+
+
+def test_a_tool_that_raises() -> None:
+    """What it raised, or that it ran out of time, is found once with its count, unless tools may fail."""
+    twice = calls(use("fragile", {"article": "bolt"}), use("fragile", {"article": "bolt"}))
+    went = trial([twice, "Hm."], tools=[fragile])
+    assert went.problems == ("the tool fragile failed: LookupError: bolt (2 times)",)
+    late = trial([calls(use("slow", {})), "Hm."], tools=[slow])
+    assert late.problems[0].startswith("the tool slow timed out after 0.01 s")
+    blind = trial([calls(use("unsure", {"article": "bolt"})), "Hm."], tools=[unsure])
+    assert blind.problems[0].startswith("the tool unsure failed in is_read_only: KeyError: 'nosuch'; taken as no")
+    allowed = trial([twice, "Hm."], tools=[fragile], tools_may_fail=True).check()
+    assert allowed.notes == went.problems
+
+
+def test_what_the_engine_puts_right_is_a_note() -> None:
+    """An unknown tool, a wrong input, an error that a tool reports: no fault of loop or tool, and told."""
+    went = trial([calls(use("stocks", {"article": "bolt"})), "Hm."], tools=[stock]).check()
+    assert went.notes == (
+        "a call of stocks was not run: There is no tool 'stocks'. Tools: stock.",
+        "the tool stock was never called",
+    )
+    (note,) = trial([calls(use("stock", {"part": "bolt"})), "Hm."], tools=[stock]).check().notes
+    assert note.startswith("a call of stock was not run: Invalid input for stock: ")
+    (note,) = trial([calls(use("grumbling", {})), "Hm."], tools=[grumbling]).check().notes
+    assert note == "the tool grumbling reported an error: the shelf is locked"
+
+
+def test_a_model_that_asks_for_the_same_for_ever() -> None:
+    """The engine ends such a run, which is right and no success."""
+    went = trial([calls(use("stock", {"article": "bolt"}))], tools=[stock]).check()
+    assert went.notes[0].startswith("the run ended as hook_stopped/loop_detected, which is no success: ")
+    assert went.notes[1] == "the model was asked 7 times, more often than it has replies: the last one was repeated"
+
+
+def test_what_was_never_reached_is_a_note() -> None:
+    """A hook that never ran and replies that were not asked for are told."""
+    went = trial(["Done.", "Again."], hooks=[Hook(HookEvent.SESSION_END, call=_boom)]).check()
+    assert went.notes == ("the SessionEnd hook '_boom' never ran", "1 of the model's 2 replies were not asked for")
+
+
+@tool(read_only=True)
+def scribbler() -> str:
+    """Say that it only reads, and write by a relative path."""
+    Path("scribbled").write_text("x")
+    return "I only read"
+
+
+def test_relative_paths_lead_into_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a tool writes beside the caller is written into the trial's folder, and seen there; the caller's stays clean."""
+    monkeypatch.chdir(tmp_path)
+    went = trial([calls(use("scribbler", {})), "Read."], tools=[scribbler])
+    assert went.problems == ("tool scribbler claims to be read-only and changed scribbled",)
+    assert list(tmp_path.iterdir()) == []
+    assert Path.cwd() == tmp_path
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    assert trial([calls(use("scribbler", {})), "Read."], tools=[scribbler], folder=Path("mine")).problems
+    assert [place.name for place in mine.iterdir()] == ["scribbled"]
+    trial(["Done."], logs="logs")
+    assert len(list((tmp_path / "logs").rglob("*.jsonl"))) == 1
+
+
+def test_inside_an_event_loop(anyio_backend: str) -> None:
+    """A trial has a form to be awaited, and the other one says so."""
+
+    async def test() -> None:
+        with pytest.raises(RuntimeError, match=r"await trial_async\(\.\.\.\)"):
+            trial(["Done."])
+        went = await trial_async([calls(use("stock", {"article": "bolt"})), "120."], tools=[stock])
+        assert went.check().terminal is not None
+
+    anyio.run(test, backend=anyio_backend)
+
+
+def test_what_is_no_law_no_hook_no_script() -> None:
+    """What is not what it should be is said in one line, with what to write."""
+
+    def plain(edge: Edge) -> str:
+        return ""
+
+    with pytest.raises(TypeError, match=r"plain is no law; a function is made one by @state_law\(\), @edge_law\(\)"):
+        trial(["Done."], laws=[plain])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="plain is no law"):
+        explore(LoopConfig(model="m"), Bounds(depth=1), [plain])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"write \(no_tool_at_all,\)"):
+        trial(["Done."], laws=no_tool_at_all)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"the decorator of plain needs parentheses: @edge_law\(\)"):
+        edge_law(plain)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"_boom is no hook; a function is made one by Hook\(HookEvent.STOP, call=_boom\)"):
+        trial(["Done."], hooks=[_boom])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="'plain' is no tool; a function is made one by @tool"):
+        trial(["Done."], tools=[plain])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"write \['Done.'\]"):
+        trial("Done.")
+    with pytest.raises(TypeError, match="at least one answer"):
+        trial([])
+
+
+def test_a_trial_is_shown_in_a_line() -> None:
+    """The representation counts what it holds."""
+    went = trial([calls(use("stock", {"article": "bolt"})), "120."], tools=[stock])
+    assert repr(went) == f"<Trial: completed/end_turn, {len(went.steps)} steps, 2 requests, 0 problems, 0 notes>"
+
+
+def test_the_context_of_a_tool_is_a_name_of_the_package() -> None:
+    """``ToolContext`` is imported from the package itself, when it is used."""
+    import fsm_agent
+
+    assert fsm_agent.ToolContext is ToolContext

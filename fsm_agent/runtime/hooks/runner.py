@@ -23,7 +23,7 @@ from ..permissions.rules import Behavior
 from ..tools.asking import ToolEvent, Verdict
 from ..tools.base import ToolOutput
 from .command import Answer, bounded, run_hook
-from .config import Hook, HookEvent
+from .config import Hook, HookConfigError, HookEvent
 
 RUN_FIELDS: ContextVar[Mapping[str, Any]] = ContextVar("fsm_agent_hook_fields", default=MappingProxyType({}))
 """Fields of every input of the run at hand, such as ``session_id`` and ``transcript_path``; inherited by its tasks."""
@@ -35,6 +35,7 @@ class HookSet:
 
     Attributes:
         warnings: failures of hooks that decided nothing, and messages of hooks for the user, in order.
+        on_answer: told of every answer, as it was understood; None for nobody.
     """
 
     def __init__(
@@ -57,12 +58,17 @@ class HookSet:
                 run: sub-agents do not have it.
         """
         self._hooks = tuple(hooks)
+        for hook in self._hooks:
+            if not isinstance(hook, Hook):
+                shown = getattr(hook, "__name__", repr(hook))
+                raise HookConfigError(f"{shown} is no hook; a function is made one by Hook(HookEvent.STOP, call={shown})")
         self._cwd = cwd
         self._env = {**env, "FSM_AGENT_PROJECT_DIR": cwd, "CLAUDE_PROJECT_DIR": cwd}
         self._base = {"cwd": cwd, **(base or {})}
         self._stop_event = HookEvent.STOP
         self._check = check
         self.warnings: list[str] = []
+        self.on_answer: Callable[[Hook, Answer], None] | None = None
 
     def for_agent(self, name: str, agent_id: str) -> HookSet:
         """Give the hooks of a sub-agent: the same ones, told which agent it is; ``SubagentStop`` stands for ``Stop``.
@@ -75,7 +81,7 @@ class HookSet:
             self._hooks, cwd=self._cwd, env=self._env, base={**self._base, "agent_type": name, "agent_id": agent_id}
         )
         hooks._stop_event = HookEvent.SUBAGENT_STOP
-        hooks.warnings = self.warnings
+        hooks.warnings, hooks.on_answer = self.warnings, self.on_answer
         return hooks
 
     def has(self, event: HookEvent) -> bool:
@@ -109,6 +115,9 @@ class HookSet:
             for index, hook in enumerate(chosen):
                 group.start_soon(one, index, hook)
         found = [(hook, answers[index]) for index, hook in enumerate(chosen)]
+        if self.on_answer is not None:
+            for hook, answer in found:
+                self.on_answer(hook, answer)
         self.warnings += [bounded(answer.output["systemMessage"]) for _, answer in found if answer.output.get("systemMessage")]
         return found
 
