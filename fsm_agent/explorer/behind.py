@@ -99,6 +99,8 @@ def behind(state: LoopState, config: LoopConfig, *, loops: bool = False) -> Valu
         for position, block in enumerate(iteration.blocks):
             letter = _LETTER.get(block.type, 5)
             blocks = blocks * 32 + letter + 8 * block.blank + 16 * (position in iteration.unclosed)
+        for call in iteration.calls:  # an id of an earlier round may come twice in this one
+            blocks = blocks * 2 + (f"\n{call.use.id}\n" in data.call_ids)
     return (
         blocks,
         iteration.reply is not None,

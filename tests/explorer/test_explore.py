@@ -16,6 +16,7 @@ from fsm_agent.core.rows import TABLE
 from fsm_agent.core.state import LoopState
 from fsm_agent.core.step import Lookup
 from fsm_agent.diagram.agreement import Agreement
+from fsm_agent.explorer.bounds import Form
 from fsm_agent.explorer.explore import Explored, Pace, explore
 from fsm_agent.explorer.live import Graph, liveness
 from fsm_agent.explorer.matrix import CI, RELEASE, SMALL
@@ -80,6 +81,15 @@ def test_all_states_of_a_wide_case_are_taken_alike(name: str, monkeypatch: pytes
     found = explore(case.config, case.bounds, (), sample=1)
     assert not found.violations, summary(name, found)
     assert found.checked > 10_000
+
+
+def test_two_calls_with_the_id_of_an_earlier_one_are_taken_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second call that comes with the id of an earlier round is a repetition only behind the first."""
+    monkeypatch.setattr("fsm_agent.explorer.twins.LATE", 1)
+    bounds = evolve(NARROW, tools=2, blocks=2, pieces=(), forms=(Form.WHOLE, Form.MALFORMED, Form.OLD), outcomes=("ok",))
+    found = explore(evolve(SMALL, max_turns=2, max_model_calls=2), bounds, (), sample=1)
+    assert not found.violations, summary("old", found)
+    assert found.checked > 100
 
 
 @pytest.mark.slow
