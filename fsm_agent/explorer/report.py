@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
-from typing import Any
-
-import attrs
 
 from ..core.config import LoopConfig
 from ..core.events import Event
@@ -15,43 +11,7 @@ from ..laws import Law
 from .environment import NextRun
 from .expand import Worker
 from .explore import Explored, Violation
-
-
-class Source:
-    """Writes values as Python source, and remembers what has to be imported for it."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, set[str]] = {}
-
-    def of(self, value: Any) -> str:
-        """Write one value; fields that have their default are left out."""
-        if isinstance(value, Enum):
-            self.add(type(value))
-            return f"{type(value).__name__}.{value.name}"
-        if isinstance(value, tuple):
-            inner = ", ".join(self.of(item) for item in value)
-            return f"({inner},)" if len(value) == 1 else f"({inner})"
-        if attrs.has(type(value)):
-            self.add(type(value))
-            parts = []
-            for item in attrs.fields(type(value)):
-                held = getattr(value, item.name)
-                if item.default is attrs.NOTHING or held != item.default:
-                    parts.append(f"{item.name}={self.of(held)}")
-            return f"{type(value).__name__}({', '.join(parts)})"
-        return repr(value)
-
-    def add(self, kind: type, name: str = "") -> None:
-        """Remember an import."""
-        self.need(kind.__module__, name or kind.__name__)
-
-    def need(self, module: str, name: str) -> None:
-        """Remember an import by name."""
-        self._names.setdefault(module, set()).add(name)
-
-    def imports(self) -> str:
-        """Write the imports, sorted."""
-        return "\n".join(f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(self._names.items()))
+from .pasting import Source
 
 
 def as_test(
@@ -93,18 +53,23 @@ def as_test(
         lines.append(f"    edges = edges_of({begin}, events, config)")
     if law is not None:
         source.need("fsm_agent.laws", "judge_run")
-        source.need(law.check.__module__, law.name)
+        source.law(law)
         lines.append(f"    for _, place, words in judge_run(edges, config, ({law.name},)):")
         lines.append('        raise AssertionError(f"event {place}: {words}")')
     else:
         lines.append("    assert all(edge.made.rejected is None for edge in edges)")
     quoted = words.replace("\\", "\\\\").replace('"""', "'''").replace("\n", " ")
+    quoted += " " if quoted.endswith('"') else ""
     head = f'def test_{name}() -> None:\n    """{quoted}"""'
-    return f"{source.imports()}\n\n\n{head}\n" + "\n".join(lines) + "\n"
+    return f"{source.head()}\n\n\n{head}\n" + "\n".join(lines) + "\n"
 
 
 def counterexample(explored: Explored, violation: Violation, laws: Iterable[Law]) -> str:
-    """Write a violation as a test that is ready to be pasted."""
+    """Write a violation as a test that is ready to be pasted.
+
+    A law that cannot be imported, such as one of the script that explores, is taken over with what it uses; what cannot be
+    taken over is named in a comment.
+    """
     worker = Worker(explored.config, explored.bounds, (), explored.start)
     steps = worker.walk(violation.ordinals)
     law = next((law for law in laws if law.name == violation.law), None)
