@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,18 @@ def command(log: Path, at: int | None, listing: bool, as_json: bool, raw: bool) 
 
     requests_of(log, at, take)
     if not last:
-        raise Problem(f"{log}: there is no request" + (f" at or before record {at}" if at is not None else ""))
+        raise Problem(f"{log}: there is no request" + (f" at or before record {at}" if at is not None else "") + _before(log))
     if not listing:
         click.echo(masker.mask(_json(last[0]) if as_json else _whole(last[0])), nl=False)
     return 0
+
+
+def _before(log: Path) -> str:
+    from ..log.glance import continued
+    from ..log.reader import read_log
+
+    found = continued(read_log(log))
+    return "" if found is None else f"; the log continues {found}: fsm-agent context {shlex.quote(str(found.log))}"
 
 
 def _line(asked: Asked) -> str:

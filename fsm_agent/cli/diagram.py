@@ -73,7 +73,7 @@ def _paint(logs: tuple[Path, ...], coverage: bool) -> Paint:
     from .console import warn
     from .log_steps import Steps
 
-    taken = [name for log in logs for record, _ in Steps(log, effects=False).read() for name in record.taken]
+    taken = [name for log in logs for record in Steps(log, effects=False).records() for name in record.taken]
     paint = counted(taken, Ink.COVERAGE if coverage else Ink.PATH)
     unknown = [name for name in paint.unknown if name != "stale"]
     if unknown:

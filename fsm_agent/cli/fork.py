@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -29,14 +30,33 @@ def command(log: Path, at: int | None, output: Path | None) -> int:
     from .log_files import log_problems
 
     with log_problems(log):
-        if output is not None:
-            click.echo(str(fork(log, at, output)))
-            return 0
-        number = 1
-        while True:
-            try:
-                place = log.with_name(f"{log.name.removesuffix('.jsonl')}-fork-{number}.jsonl")
-                click.echo(str(fork(log, at, place)))
-                return 0
-            except FileExistsError:
-                number += 1
+        made = fork(log, at, output) if output is not None else _beside(log, at)
+        click.echo(str(made))
+        _tell(made)
+    return 0
+
+
+def _beside(log: Path, at: int | None) -> Path:
+    from ..log.fork import fork
+
+    number = 1
+    while True:
+        try:
+            return fork(log, at, log.with_name(f"{log.name.removesuffix('.jsonl')}-fork-{number}.jsonl"))
+        except FileExistsError:
+            number += 1
+
+
+def _tell(made: Path) -> None:
+    """Say what the new log is, and what one can do with it: it holds nothing of its own yet."""
+    from ..core.phases import Phase
+    from ..log.glance import continued
+    from ..log.reader import read_log
+    from ..log.replay import begin_state
+    from .console import clean, say
+
+    opened = read_log(made)
+    waits = begin_state(opened).phase is Phase.READY
+    what = "waits for a prompt" if waits else "is that run, interrupted there"
+    prompt = " PROMPT" if waits else ""
+    say(clean(f"it continues {continued(opened)}, and {what}; go on: fsm-agent resume {shlex.quote(str(made))}{prompt}"))

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from ..core.blocks import block_text
-from ..core.events import RunStarted
 from ..core.outputs import Terminal
 from ..core.usage import total_cost
-from ..log.codec import LENIENT, decode_value
-from ..log.errors import CodecError, LogDamaged, LogError, LogUnreadable, ReplayDiverged
-from ..log.format import is_whole
-from ..log.reader import LogFile, read_log
+from ..log.errors import LogDamaged, LogError, LogGap, LogUnreadable, ReplayDiverged
+from ..log.reader import read_log
 from .problems import LOG, USAGE, Problem
 
-_TAIL = 65_536
-"""Bytes at the end of a file in which its closing record is looked for; it is small."""
+if TYPE_CHECKING:
+    from ..log.glance import Continued
 
 
 @contextmanager
 def log_problems(path: Path) -> Iterator[None]:
-    """Turn what can be wrong with a log into one line: 3 for a log that is damaged or diverges, 2 for one that is not there."""
+    """Turn what can be wrong with a log into one line that says what to do.
+
+    The code is 3 for a log that is damaged, has a gap in the way or diverges, 2 for one that is not there.
+    """
     try:
         yield
-    except (LogDamaged, LogUnreadable, ReplayDiverged) as error:
-        raise Problem(str(error), LOG) from None
+    except (LogDamaged, LogUnreadable, LogGap, ReplayDiverged) as error:
+        raise Problem(f"{_said(error)}{remedy(error)}", LOG) from None
     except LogError as error:
         raise Problem(str(error), USAGE) from None
     except OSError as error:
         raise Problem(f"{error.filename or path}: {error.strerror}", USAGE) from None
+
+
+def _said(error: LogError) -> str:
+    """Give the text of an error without its own advice, where a command is better."""
+    return str(error) if isinstance(error, LogDamaged | LogUnreadable) else str(error).rpartition("; fork it ")[0] or str(error)
+
+
+def remedy(error: LogError) -> str:
+    """Say which command helps, as the end of a sentence; empty if none does."""
+    if not isinstance(error, LogDamaged | LogGap | ReplayDiverged):
+        return ""
+    if error.seq == 0:
+        return "; without its header it cannot be read: is there a copy?" if isinstance(error, LogDamaged) else ""
+    log = shlex.quote(os.fspath(error.path))
+    fork = f"fsm-agent fork {log} --at {error.seq - 1}"
+    if isinstance(error, LogDamaged):
+        blobs = "; its folder .blobs belongs beside it" if "needs the blob" in error.what else ""
+        go_on = "" if "behind the end" in error.what else f"; or go on before that: {fork}"
+        return f"{blobs}; mend it: fsm-agent replay {log} --repair{go_on}"
+    return f"; to go on before that: {fork}"
 
 
 @frozen
@@ -47,8 +67,15 @@ class Summary:
         run: run id.
         created: milliseconds since 1970.
         prompt: the text of the prompt.
-        terminal: how the run ended, None if its log has no end.
+        terminal: how the run ended, None if it did not.
         problem: why it cannot be read, empty if it can.
+        damage: what is damaged in it, of what was looked at; empty if nothing is.
+        torn: its last line is torn.
+        gap: records are missing in the part that was looked at.
+        empty: it holds no record yet.
+        continues: the log that it continues.
+        forked: it goes on in the middle of that one, and has no prompt of its own.
+        nested: the run is that of a sub-agent, and goes on within its caller's.
     """
 
     path: Path
@@ -58,6 +85,13 @@ class Summary:
     prompt: str = ""
     terminal: Terminal | None = None
     problem: str = ""
+    damage: str = ""
+    torn: bool = False
+    gap: bool = False
+    empty: bool = False
+    continues: Continued | None = None
+    forked: bool = False
+    nested: bool = False
 
     @property
     def cost(self) -> int:
@@ -81,38 +115,39 @@ def find_logs(folder: Path) -> list[Path]:
 
 
 def summarise(path: Path) -> Summary:
-    """Sum up a log from its header, its first record and its last line; a log that cannot be read says why."""
+    """Sum up a log from its header, its first records and its end; a log that cannot be read says why."""
+    from ..log.glance import Glance, continued, glance, prompt_of
+
     try:
         log = read_log(path)
-        header = log.header
-        return Summary(path, header.session, header.run, log.created, _prompt(log), _ending(path))
     except (LogError, OSError) as error:
-        return Summary(path, problem=str(error).removeprefix(f"{path}: "))
-
-
-def _prompt(log: LogFile) -> str:
-    records = log.records()
-    for record in records:
-        if isinstance(record.event, RunStarted):
-            return " ".join(block_text(block) for message in record.event.messages for block in message.blocks)
-        if record.seq > 50:  # a user may act before the start, but hardly so often
-            break
-    return ""
-
-
-def _ending(path: Path) -> Terminal | None:
-    """Read the closing record. It is checked by itself; ``replay`` is there to check the whole log."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _TAIL))
-        line = file.read().splitlines(keepends=True)[-1]
-    if not is_whole(line):
-        return None
+        return Summary(path, problem=_without(path, error))
+    header, prompt, forked = log.header, "", False
     try:
-        value = json.loads(line)
-        if "end" not in value:
-            return None
-        terminal: Terminal = decode_value(LENIENT.record(Terminal), value["end"]["terminal"])
-        return terminal
-    except (ValueError, KeyError, TypeError, CodecError):
-        return None
+        seen = glance(log)
+        prompt, own = prompt_of(log)
+        forked = not own
+    except LogDamaged as error:
+        seen = Glance(None, damage=error)
+    except (LogError, OSError) as error:
+        return Summary(path, problem=_without(path, error))
+    damage = "" if seen.damage is None else _without(path, seen.damage)
+    return Summary(
+        path,
+        header.session,
+        header.run,
+        log.created,
+        prompt,
+        seen.terminal,
+        damage=damage,
+        torn=seen.torn,
+        gap=seen.gap,
+        empty=seen.empty,
+        continues=continued(log),
+        forked=forked,
+        nested=bool(header.caller),
+    )
+
+
+def _without(path: Path, error: Exception) -> str:
+    return str(error).removeprefix(f"{path}: ")

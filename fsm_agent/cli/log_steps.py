@@ -8,21 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from ..core.blocks import block_text, block_value
+from ..core.effects import EffectKind
 from ..core.events import (
     EVENT_KINDS,
     BlockCompleted,
+    EffectLost,
     Event,
     RunStarted,
     StreamCompleted,
     StreamFailed,
     ToolFinished,
 )
+from ..core.outputs import Terminal
 from ..log.behaviour import foreign
 from ..log.codec import EVENTS, SPARSE
 from ..log.digest import effect_text
-from ..log.format import End, Record
+from ..log.format import End, Gap, Record
+from ..log.glance import ends_run, last_terminal
 from ..log.reader import LogFile, read_log
-from ..log.replay import begin_state
+from ..log.replay import begin_state, stored_state
 from .console import one_line, warn
 from .log_files import log_problems
 from .text_view import result_text
@@ -36,25 +40,42 @@ class Steps:
         effects: fold the log, to have the effects whole.
 
     Attributes:
+        log: the log.
         end: the closing record, once the log was read to its end.
-        torn: its last record is torn.
-        last: sequence number of the last record read.
+        terminal: how the run ended, known once the log was read to its end, also where the closing record is missing.
+        torn: its last line is torn.
+        last: number of the last record read.
     """
 
     def __init__(self, path: Path, *, effects: bool) -> None:
         self._path = path
         with log_problems(path):
-            self._log: LogFile = read_log(path)
+            self.log: LogFile = read_log(path)
         self._fold = effects
-        if effects and (strange := foreign(self._log.header)):
+        if effects and (strange := foreign(self.log.header)):
             warn(f"the log was written {strange}; effects are named, not shown")
             self._fold = False
         self.end: End | None = None
+        self.terminal: Terminal | None = None
         self.torn = False
         self.last = 0
 
-    def read(self, until: int | None = None) -> Iterator[tuple[Record, list[str] | None]]:
-        """Give each record, and its effects as JSON texts; None for effects that were not asked for.
+    def records(self) -> Iterator[Record]:
+        """Give each record; a gap is a warning.
+
+        Raises:
+            Problem: where the log is damaged.
+        """
+        for item, _ in self.read():
+            if isinstance(item, Record):
+                yield item
+            else:
+                warn(f"{item.words} ({item.because})")
+
+    def read(self, until: int | None = None) -> Iterator[tuple[Record | Gap, list[str] | None]]:
+        """Give each record, and its effects as JSON texts; None for effects that were not asked for, or are not known.
+
+        Behind a gap they are known again from the next stored state on.
 
         Args:
             until: stop behind this record.
@@ -62,23 +83,32 @@ class Steps:
         Raises:
             Problem: where the log is damaged.
         """
+        last: Record | None = None
         with log_problems(self._path):
-            config = self._log.header.config
-            state = begin_state(self._log) if self._fold else None
-            for record in self._log.records():
-                self.last = record.seq
+            state = begin_state(self.log) if self._fold else None
+            for item in self.log.items():
                 effects = None
-                if state is not None:
-                    from ..core.step import step
+                if isinstance(item, Gap):
+                    state, self.last = None, item.to
+                else:
+                    last, self.last = item, item.seq
+                    if state is not None:
+                        from ..core.step import step
 
-                    made = step(state, record.event, config)
-                    state = made.state
-                    effects = [effect_text(effect) for effect in made.effects]
-                yield record, effects
-                if record.seq == until:
+                        made = step(state, item.event, self.log.header.config)
+                        state = made.state
+                        effects = [effect_text(effect) for effect in made.effects]
+                    elif self._fold:
+                        state = stored_state(self.log, item)
+                yield item, effects
+                if self.last == until:
                     return
-            tail = self._log.tail
+            tail = self.log.tail
             self.end, self.torn = tail.end, tail.torn
+            if tail.end is not None:
+                self.terminal = tail.end.terminal
+            elif last is not None and last.seq == tail.records and ends_run(last):
+                self.terminal = last_terminal(self._path)
 
 
 def event_word(event: Event) -> str:
@@ -117,5 +147,28 @@ def brief(event: Event) -> str:
             return one_line(f"{event.failure.kind.value}: {event.failure.message}", 60)
         case ToolFinished():
             return one_line(f"{event.outcome.value}: {result_text(event.result)}", 60)
+        case EffectLost():
+            return lost_words(event.id)
         case _:
             return ""
+
+
+_LOST: dict[str, str] = {
+    EffectKind.CALL: "a call of the model",
+    EffectKind.TOOL: "a tool",
+    EffectKind.COMPACT: "a compaction",
+    EffectKind.COLLAPSE: "a summary of old rounds",
+    EffectKind.ATTACHMENTS: "attachments",
+    EffectKind.MEMORY: "a search of the memory",
+    EffectKind.SKILLS: "a search for skills",
+    EffectKind.SUMMARY: "a summary of tools",
+    EffectKind.HOOKS: "stop hooks",
+    EffectKind.TIMER: "a wait",
+}
+
+
+def lost_words(effect_id: str) -> str:
+    """Say what was lost with an effect; the word of its kind is part of its id."""
+    name = effect_id.rpartition("/")[2]
+    what = _LOST.get(name.rpartition("-")[0])
+    return one_line(f"{name} was without an answer" + (f" ({what})" if what else ""), 60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .log_param import LOG_PATH
-from .problems import LOG, Problem
+from .problems import LOG, OK, Problem
 
 if TYPE_CHECKING:
     from ..core.config import LoopConfig
+    from ..log.glance import Continued
     from ..log.replay import Replayed
 
 
@@ -36,13 +38,15 @@ if TYPE_CHECKING:
 def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, any_table: bool) -> int:
     """Replay a log without tools, network or key, and compare rows and effects record by record.
 
-    Exit code 3 if the log is damaged or the replay diverges; the first difference is named.
+    Exit code 3 if the log is damaged, the replay diverges, or a gap is in its way; the first difference is named. Behind a
+    gap that a repair left, the replay goes on from the next stored state, and says so.
     """
     from time import perf_counter
 
     from ..core import step as _loaded  # noqa: F401 - its import is not to count in the rate
     from ..core.config import ConfigError
     from ..log.errors import BehaviourChanged
+    from ..log.glance import continued
     from ..log.reader import read_log
     from ..log.replay import replay
     from .log_files import log_problems
@@ -55,7 +59,8 @@ def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, 
 
         mended(log)
     with log_problems(log):
-        header = read_log(log).header
+        opened = read_log(log)
+        header, before = opened.header, continued(opened)
         try:
             config = _changed(header.config, changes) if changes else None
         except ConfigError as error:
@@ -67,7 +72,7 @@ def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, 
             except BehaviourChanged as error:
                 raise Problem(f"{str(error).partition('; ')[0]}; to replay it all the same, add --any-table", LOG) from None
         seconds = perf_counter() - begun
-    return _report(found, seconds, until)
+    return _report(found, seconds, until, log, before)
 
 
 def _changed(config: LoopConfig, changes: dict[str, Any]) -> LoopConfig:
@@ -77,7 +82,7 @@ def _changed(config: LoopConfig, changes: dict[str, Any]) -> LoopConfig:
     return evolve(config, **{**changes, "context": context})
 
 
-def _report(found: Replayed, seconds: float, until: int | None) -> int:
+def _report(found: Replayed, seconds: float, until: int | None, log: Path, before: Continued | None) -> int:
     from .console import clean, say, warn
 
     rate = f"{found.steps / seconds:,.0f} a second" if seconds > 0 else "at once"
@@ -87,6 +92,8 @@ def _report(found: Replayed, seconds: float, until: int | None) -> int:
         say(f"the replay diverges behind {records} that agree. {found.divergence}")
         return LOG
     click.echo(f"{records} agree ({rate})")
+    if before is not None:
+        click.echo(clean(f"continues {before}"))
     for one in found.skipped:
         behind = (
             f"the replay went on from the state stored with record {one.resumed}"
@@ -97,16 +104,35 @@ def _report(found: Replayed, seconds: float, until: int | None) -> int:
     if until is not None:
         turn, messages = found.state.control.run.turn_count, len(found.state.messages)
         click.echo(f"state     {found.state.phase.value}, turn {turn}, {messages} messages")
-        return 0
-    tail = found.tail
+        return OK
+    tail, terminal = found.tail, found.state.terminal
     if tail is not None and tail.torn:
-        warn("the last record is torn: it was cut off while it was written, and its effects were never performed")
-    terminal = found.state.terminal
-    if terminal is None and not found.known:
-        click.echo(f"cut       the replay stops in {found.state.phase.value}, before record {found.skipped[-1].gap.seq}")
+        if terminal is not None and found.known:
+            warn("the closing line is torn: it was cut off while it was written; the run had ended")
+        else:
+            warn("the last record is torn: it was cut off while it was written, and its effects were never performed")
+    if not found.known:
+        return _cut(found, log)
+    if found.seq == 0 and before is not None:
+        click.echo(f"waits     in {found.state.phase.value}; go on with it: fsm-agent resume {shlex.quote(str(log))}")
     elif terminal is None:
         click.echo(f"no end    the run rests in {found.state.phase.value}: it is still on, or its process died")
     else:
         detail = f" ({terminal.detail})" if terminal.detail else ""
-        click.echo(clean(f"ended     {terminal.reason.value} / {terminal.cause.value}{detail}, {terminal.turn_count} turns"))
-    return 0
+        turns = "1 turn" if terminal.turn_count == 1 else f"{terminal.turn_count} turns"
+        click.echo(clean(f"ended     {terminal.reason.value} / {terminal.cause.value}{detail}, {turns}"))
+    return OK
+
+
+def _cut(found: Replayed, log: Path) -> int:
+    """Say that the rest of the log could not be replayed: what it records from the gap on is not known to be right."""
+    from ..log.errors import LogGap
+    from .console import say
+    from .log_files import remedy
+
+    gap, last = found.skipped[-1].gap, 0 if found.tail is None else found.tail.records
+    click.echo(f"cut       the replay stops in {found.state.phase.value}, before record {gap.seq} of {last}")
+    say(
+        f"what stands behind the gap was not replayed, since no state was stored there{remedy(LogGap(log, gap.seq, gap.words))}"
+    )
+    return LOG

@@ -18,6 +18,7 @@ from ..core.models import Thresholds
 from ..core.state import LoopState, Step
 from ..log.format import Record
 from ..log.replay import replay
+from .console import warn
 from .log_files import log_problems
 from .problems import LOG, Problem
 from .text_view import result_text
@@ -85,6 +86,11 @@ def requests_of(path: Path, until: int | None, take: Callable[[Asked], None]) ->
         found = replay(path, until, each=each)
     if found.divergence is not None:
         raise Problem(f"{path}: the log does not replay. {found.divergence}", LOG)
+    for one in found.skipped:
+        warn(
+            f"{one.gap.words}; requests are known again "
+            + (f"from record {one.resumed} on" if one.resumed else "nowhere behind")
+        )
 
 
 def report_value(report: LayerReport) -> dict[str, Any]:

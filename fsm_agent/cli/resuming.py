@@ -36,16 +36,10 @@ def find_log(name: str | None) -> Path:
         folder = folder / name
     found = [] if not folder.is_dir() else [summarise(path) for path in find_logs(folder)]
     # The log of a sub-agent goes on within its parent's run.
-    readable = [one for one in found if not one.problem and not _is_nested(one.path)]
+    readable = [one for one in found if not one.problem and not one.nested]
     if not readable:
         raise Problem(f"there is no log to go on with in {folder}")
     return max(readable, key=lambda one: one.created).path
-
-
-def _is_nested(path: Path) -> bool:
-    from ..log.reader import read_log
-
-    return bool(read_log(path).header.caller)
 
 
 def mended(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +13,15 @@ from .log_param import LOG_PATH
 from .problems import Problem
 
 if TYPE_CHECKING:
-    from ..log.format import End, Record
+    from ..log.format import Gap, Record
+    from .log_steps import Steps
 
 
 @click.command(
     epilog="Examples: fsm-agent show run.jsonl; fsm-agent show run.jsonl --step 12; fsm-agent show run.jsonl --json | jq .taken"
 )
 @click.argument("log", type=LOG_PATH)
-@click.option("--step", type=click.IntRange(1), metavar="N", help="One step whole: its event and its effects.")
+@click.option("--step", type=click.IntRange(1), metavar="N", help="One step whole: its event and its effects; or the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a step, events and effects whole.")
 @click.option("--raw", is_flag=True, help="Do not mask secrets.")
 def command(log: Path, step: int | None, as_json: bool, raw: bool) -> int:
@@ -27,24 +30,56 @@ def command(log: Path, step: int | None, as_json: bool, raw: bool) -> int:
     Secrets are masked: shapes of well-known keys, and the values of this process's own secret variables. The log itself is
     exact.
     """
+    from ..log.format import Gap
     from .log_steps import Steps
     from .masking import redactor
 
     masker = redactor(raw)
     steps = Steps(log, effects=as_json or step is not None)
+    if not as_json and step is None:
+        _beginning(steps, masker.mask)
     shown = 0
-    for record, effects in steps.read(step):
-        if step is not None and record.seq != step:
+    for item, effects in steps.read(step):
+        if isinstance(item, Gap):
+            if step is None or item.seq <= step <= item.to:
+                _gap(item)
+                shown += step is not None
+            continue
+        if step is not None and item.seq != step:
             continue
         shown += 1
-        click.echo(
-            masker.mask(_json(record, effects) if as_json else _whole(record, effects) if step else _line(record)), nl=False
-        )
-    if step is not None and not shown:
-        raise Problem(f"{log}: there is no record {step}; the last one is {steps.last}")
+        click.echo(masker.mask(_json(item, effects) if as_json else _whole(item, effects) if step else _line(item)), nl=False)
+    end = _end(steps)
     if step is None:
-        _tail(steps.end, steps.torn, as_json=as_json)
+        _tail(steps, None if as_json else end)
+    elif not shown and end is not None and step == steps.last + 1:
+        click.echo(masker.mask(_whole_end(steps, as_json)), nl=False)
+    elif not shown:
+        last = f"the last one is {steps.last}" + ("" if end is None else f", {steps.last + 1} is the end of the run")
+        raise Problem(f"{log}: there is no record {step}; {last}")
     return 0
+
+
+def _beginning(steps: Steps, mask: Callable[[str], str]) -> None:
+    """Say what the log continues: a fork holds none of the records before it."""
+    from ..log.errors import LogError
+    from ..log.glance import continued, prompt_of
+    from .console import clean, one_line
+
+    before = continued(steps.log)
+    if before is None:
+        return
+    try:
+        prompt = one_line(mask(prompt_of(steps.log)[0]), 60)
+    except (LogError, OSError):  # the steps say what is wrong
+        prompt = ""
+    click.echo(clean(f"    0  continues {before}") + (f": {prompt}" if prompt else ""))
+
+
+def _gap(gap: Gap) -> None:
+    from .console import clean, warn
+
+    warn(clean(f"{gap.words} ({gap.because}; the log as it was is {gap.kept})"))
 
 
 def _line(record: Record) -> str:
@@ -103,15 +138,44 @@ def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000).isoformat(sep=" ", timespec="milliseconds")
 
 
-def _tail(end: End | None, torn: bool, *, as_json: bool) -> None:
-    from .console import say, warn
+def _end(steps: Steps) -> str | None:
+    """Give the line of the end; where its own record is missing, the last step says it."""
+    if steps.terminal is None:
+        return None
+    terminal = steps.terminal
+    detail = f" ({terminal.detail})" if terminal.detail else ""
+    turns = "1 turn" if terminal.turn_count == 1 else f"{terminal.turn_count} turns"
+    return f"{steps.last + 1:>5}  end: {terminal.reason.value}/{terminal.cause.value}{detail}, {turns}"
 
-    if torn:
+
+def _whole_end(steps: Steps, as_json: bool) -> str:
+    import json
+
+    from ..log.codec import SPARSE
+    from .console import clean
+    from .json_view import line_of
+    from .log_steps import pretty
+
+    terminal = steps.terminal
+    assert terminal is not None
+    text, seq = SPARSE.record(type(terminal))(terminal), steps.last + 1
+    at = None if steps.end is None else steps.end.at
+    if as_json:
+        return line_of({"seq": seq, "at_ms": at, "kind": "end", "terminal": json.loads(text)})
+    when = "its line is missing; the last step says it" if at is None else _time(at)
+    return "\n".join(clean(line) for line in (f"step {seq}: end", f"at       {when}", "terminal", pretty(text))) + "\n"
+
+
+def _tail(steps: Steps, end: str | None) -> None:
+    from .console import clean, say, warn
+
+    if steps.torn and steps.terminal is not None:
+        warn("the closing line is torn: it was cut off while it was written; the run had ended")
+    elif steps.torn:
         warn("the last record is torn: it was cut off while it was written")
-    if end is None:
-        if not torn:
-            say("the log has no end: the run is still on, or its process died")
-    elif not as_json:
-        terminal = end.terminal
-        detail = f" ({terminal.detail})" if terminal.detail else ""
-        click.echo(f"{end.seq:>5}  end: {terminal.reason.value}/{terminal.cause.value}{detail}, {terminal.turn_count} turns")
+    elif steps.last == 0 and steps.log.header.parent is not None:
+        say(f"the log holds no record of its own yet; go on with it: fsm-agent resume {shlex.quote(str(steps.log.path))}")
+    elif steps.terminal is None:
+        say("the log has no end: the run is still on, or its process died")
+    if end is not None:
+        click.echo(clean(end))

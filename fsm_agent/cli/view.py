@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def command(log: Path, output: Path | None, opens: bool, raw: bool) -> int:
         if opens:
             _open(place)
     if made.damaged:
-        say(f"{made.problem} What stands before that is shown.")
+        say(f"{made.problem} What stands before that is shown. Mend it: fsm-agent replay {shlex.quote(str(log))} --repair")
         return LOG
     if made.problem:
         warn(made.problem)

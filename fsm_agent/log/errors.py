@@ -43,6 +43,22 @@ class LogDamaged(LogError):
         self.what = what
 
 
+class LogGap(LogError):
+    """What was asked for lies behind records that are missing, and no state was stored behind them.
+
+    Attributes:
+        path: the file.
+        seq: the first record that is missing.
+        what: which are, in words.
+    """
+
+    def __init__(self, path: str | PathLike[str], seq: int, what: str) -> None:
+        super().__init__(f"{path}: {what}, and no state was stored behind; fork it at record {seq - 1} to go on from there")
+        self.path = path
+        self.seq = seq
+        self.what = what
+
+
 class BehaviourChanged(LogError):
     """The log was written by a reducer that may act otherwise than the present one.
 
@@ -101,7 +117,8 @@ class ReplayDiverged(LogError):
     """
 
     def __init__(self, path: str | PathLike[str], seq: int, what: str) -> None:
-        super().__init__(f"{path}: this version takes another way than the recorded one. {what}; fork it before that record")
+        before = "; fork it before that record" if seq else ""
+        super().__init__(f"{path}: this version takes another way than the recorded one. {what}{before}")
         self.path = path
         self.seq = seq
         self.what = what

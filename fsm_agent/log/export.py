@@ -17,7 +17,7 @@ from ..core.request.head import keeps_thinking
 from ..core.request.sending import bring_up_to_date
 from ..core.state import LoopState
 from ..core.usage import ModelUsage, add_usage, total_cost
-from .errors import LogError
+from .errors import LogError, LogGap
 from .format import Header
 from .redact import Redactor
 from .replay import replay
@@ -50,7 +50,8 @@ def export_messages(path: str | os.PathLike[str], at: int | None = None) -> list
     if found.divergence is not None:
         raise LogError(f"{path}: the replay diverges, so the messages are not known. {found.divergence}")
     if not found.known:
-        raise LogError(f"{path}: the messages behind the gap of the log are not known; give a record before it")
+        gap = found.skipped[-1].gap
+        raise LogGap(path, gap.seq, f"the messages at the end are not known: {gap.words}")
     state, config = _closed(found.state, found.header), found.header.config
     info = config.info(state.control.tool_use_context.model)
     sent = bring_up_to_date(Sent(), state.messages, config, info, keeps=keeps_thinking(config, info))
@@ -155,7 +156,7 @@ class _Maker:
         header, facts = self._story.header, self._facts
         source = facts.source
         name = source.removeprefix(_AGENT_SOURCE) if source.startswith(_AGENT_SOURCE) else AGENT
-        terminal = None if self._story.end is None else self._story.end.terminal
+        terminal = self._story.terminal
         good = terminal is not None and terminal.cause in SUCCESS
         values: dict[str, Any] = {
             "gen_ai.operation.name": "invoke_agent",

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from .behaviour import foreign
-from .errors import LogError, ReplayDiverged
+from .errors import LogError, LogGap, ReplayDiverged
 from .files import SyncPolicy
 from .journal import MOST_BEHIND, Journal, parent_link
 from .reader import read_log
@@ -41,7 +41,8 @@ def fork(
     Raises:
         FileExistsError: if the target exists.
         ReplayDiverged: if the log does not fold back into its run up to there.
-        LogError: if there is no such record, or its state is not known because of a gap.
+        LogGap: if its state is not known because of a gap.
+        LogError: if there is no such record.
         LogUnreadable, LogDamaged: if it cannot be read that far.
         OSError: if a file cannot be read or written.
     """
@@ -55,10 +56,7 @@ def fork(
         raise ReplayDiverged(source, found.divergence.seq, str(found.divergence))
     if not found.known:
         gap = found.skipped[-1].gap
-        raise LogError(
-            f"{source}: {gap.words}, so the state behind is not known; "
-            f"fork it at record {gap.seq - 1} at most"
-        )
+        raise LogGap(source, gap.seq, gap.words)
     if at is not None and found.seq != at:
         raise LogError(f"{source}: there is no record {at}; the last one is {found.seq}")
     header = log.header

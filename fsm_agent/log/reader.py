@@ -36,7 +36,7 @@ class Tail:
 
     Attributes:
         records: number of the last record, header and end not counted.
-        torn: the last line was cut off while it was written; its effects were never performed.
+        torn: the last line was cut off while it was written; if it was a record, its effects were never performed.
         offset: where the whole part ends, in bytes from the start.
         end: the closing record, None if the run has none (it is on, or its process died).
         chain: chain of the last whole line, in hex.

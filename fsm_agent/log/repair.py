@@ -12,7 +12,8 @@ from attrs import frozen
 from ..core.blocks import dumps
 from .errors import LogDamaged
 from .files import set_aside, sync_directory, write_new
-from .format import chain_of, is_whole, seal, stated_chain
+from .format import Record, chain_of, is_whole, seal, stated_chain
+from .glance import ends_run
 from .lock import acquire
 from .reader import LogFile, read_log
 
@@ -161,7 +162,7 @@ class _Sieve:
             self.lines.append(found.line)
             taken.add(found.place)
             last = found
-        if not last.end:
+        if not last.end and not self._ended(last):
             # Behind the last line that stays there is nothing to count by: each bad line is taken for a record.
             same = set(self.lines)
             bad = sum(line not in same for line in self._given[last.place + 1 :])
@@ -169,6 +170,11 @@ class _Sieve:
                 self._leave_gap(last.last + 1, last.last + bad, last.place, len(self._given))
         missing = sum(lost.to - lost.seq + 1 for lost in self.gaps.values())
         self.dropped = max(0, len(self._given) - len(taken) - missing)
+
+    def _ended(self, last: _Found) -> bool:
+        """Behind the step that ended the run stands its closing line only, which says nothing more."""
+        item = self._log.item(last.seq, last.line) if last.seq else None
+        return isinstance(item, Record) and ends_run(item)
 
     def fill_in(self, kept: str) -> None:
         """Write the gaps, now that it is known where the damaged log is kept."""

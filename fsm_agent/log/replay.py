@@ -17,7 +17,7 @@ from ..core.state import LoopState, Step
 from .behaviour import check_present
 from .difference import Divergence, agrees, difference, end_difference, reads_as
 from .digest import StateDigests, state_digest
-from .errors import CodecError, LogDamaged, LogError, ReplayDiverged
+from .errors import CodecError, LogDamaged, LogError, LogGap, ReplayDiverged
 from .format import Gap, Header, Record
 from .reader import Line, LogFile, Tail, read_log
 from .snapshots import unpack
@@ -100,7 +100,8 @@ def replay(
         TableChanged, ReducerChanged: if the table, or what its rows do, is not what it was.
         LogUnreadable, LogDamaged: if the log cannot be read that far.
         ReplayDiverged: if a log that this one continues does not fold back into its run.
-        LogError: if the log has no record ``until``, or its state is not known because of a gap.
+        LogGap: if the state at ``until`` is not known because of a gap.
+        LogError: if the log has no record ``until``.
         OSError: if the file cannot be read.
     """
     log = read_log(path)
@@ -111,16 +112,12 @@ def replay(
     begin = begin_state(log, reducer)
     found = fold(log, begin, until, config=config, reducer=reducer, each=each)
     if until is not None and found.divergence is None and (found.seq < until or not found.known):
-        raise LogError(f"{path}: {_no_state(found, until)}")
+        last = found.tail.records if found.tail is not None else until
+        if until <= last and found.skipped:
+            gap = found.skipped[-1].gap
+            raise LogGap(path, gap.seq, f"the state at record {until} is not known: {gap.words}")
+        raise LogError(f"{path}: there is no record {until}; the last one is {last}")
     return found
-
-
-def _no_state(found: Replayed, until: int) -> str:
-    last = found.tail.records if found.tail is not None else until
-    if until <= last and found.skipped:
-        gap = found.skipped[-1].gap
-        return f"the state at record {until} is not known: {gap.words}"
-    return f"there is no record {until}; the last one is {last}"
 
 
 def fold(

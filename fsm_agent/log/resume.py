@@ -12,7 +12,7 @@ from attrs import frozen
 from ..core.events import CommandQueued, EffectLost
 from ..core.phases import Phase
 from ..core.state import LoopState, Step
-from .errors import LogError, ReplayDiverged
+from .errors import LogError, LogGap, ReplayDiverged
 from .files import SyncPolicy, set_aside
 from .format import Header, Record, stated_chain
 from .journal import Journal
@@ -102,7 +102,7 @@ def stand(path: str | os.PathLike[str], *, reducer: Reducer | None = None, check
         TableChanged, ReducerChanged: if the table, or what its rows do, is not what it was; a fork goes on.
         ReplayDiverged: if the log does not fold back into its run.
         LogUnreadable, LogDamaged: if it cannot be read.
-        LogError: if its state is not known because of a gap.
+        LogGap: if its state is not known because of a gap.
         OSError: if the file cannot be read.
     """
     place = Path(path).absolute()
@@ -119,10 +119,7 @@ def stand(path: str | os.PathLike[str], *, reducer: Reducer | None = None, check
         raise ReplayDiverged(place, found.divergence.seq, str(found.divergence))
     if not found.known:
         gap = found.skipped[-1].gap
-        raise LogError(
-            f"{place}: {gap.words}, and no state was stored behind; "
-            f"fork the log at record {gap.seq - 1} to go on from there"
-        )
+        raise LogGap(place, gap.seq, gap.words)
     tail = found.tail
     assert tail is not None
     return Standing(

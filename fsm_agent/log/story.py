@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from ..core.outputs import Terminal
 from ..core.state import LoopState, Step
 from .behaviour import foreign
 from .difference import agrees
@@ -46,6 +47,7 @@ class Story:
         created: when the log was made, in milliseconds since 1970.
         begin: the state before the first record, None if it is not known.
         end: the closing record, once the log was read to its end.
+        terminal: how the run ended, once the log was read to its end; it is known without the closing record too.
         torn: the last record is torn.
         problems: why the story is not whole, one sentence each.
         damage: what is damaged in the log, None if nothing is.
@@ -63,6 +65,7 @@ class Story:
         self.created = self._log.created
         self.begin: LoopState | None = None
         self.end: End | None = None
+        self.terminal: Terminal | None = None
         self.torn = False
         self.problems: list[str] = []
         self.damage: LogDamaged | None = None
@@ -112,6 +115,10 @@ class Story:
                 state = made.state
             tail = self._log.tail
             self.end, self.torn = tail.end, tail.torn
+            if tail.end is not None:
+                self.terminal = tail.end.terminal
+            elif state is not None:
+                self.terminal = state.terminal
         except LogDamaged as error:
             self.damage = error
             self.problems.append(f"The log is damaged: {error}.")

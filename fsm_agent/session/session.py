@@ -136,7 +136,9 @@ class Session:
         standing = log if isinstance(log, Standing) else stand(log)
         session = cls(agent, session_id=standing.header.session, state=standing.state)
         if standing.torn:
-            session._news = (f"the last record of {standing.path} was torn; its effects were never performed",)
+            what = "closing line" if standing.finished else "last record"
+            lost = "the run had ended" if standing.finished else "its effects were never performed"
+            session._news = (f"the {what} of {standing.path} was torn; {lost}",)
         if standing.begun and not standing.finished:
             session.interrupted = standing
         else:

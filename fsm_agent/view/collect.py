@@ -149,7 +149,7 @@ class _Gatherer:
 
     def finish(self, name: str) -> Collected:
         """Give what was gathered."""
-        story, terminal = self._story, None if self._story.end is None else self._story.end.terminal
+        story, terminal = self._story, self._story.terminal
         created, parent = story.created, story.header.parent
         index: dict[str, Any] = {
             "log": self._words(name),

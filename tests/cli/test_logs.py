@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +17,7 @@ import pytest
 
 from fsm_agent.server.app import LoopbackServer
 
-from .conftest import Cli, demo_log
+from .conftest import Cli, demo_log, process
 
 NAMES = ["next-turn", "salvage", "interrupt-tools", "reactive-compact"]
 
@@ -229,3 +236,167 @@ def test_later_runs_of_two_sessions_are_compared(cli: Cli, serve: Callable[[str]
         logs.append(cli("resume", first["log"], "More.", *options).lines[0]["log"])
     assert cli("diff", logs[0], logs[1]).out == "no difference\n"
     assert cli("diff", logs[0], logs[2]).out.startswith("first difference in what the run begins with: begin.messages[0]")
+
+
+def on_terminal(*arguments: object, columns: int = 80) -> str:
+    """Run the command line on a terminal of so many columns, and give what it shows there."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    child = process(*arguments, stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal is gone with the process
+        while part := os.read(master, 65_536):
+            shown += part
+    os.close(master)
+    assert child.wait(30) == 0, shown
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_logs_on_a_narrow_terminal_show_each_path_whole(cli: Cli, home: Path) -> None:
+    """However narrow the terminal: each path is on one line, alone, so that it can be copied."""
+    deep = home / ("a-long-name-of-a-folder-" * 4) / "logs"
+    deep.mkdir(parents=True)
+    log = demo_log(cli, "hello", home / "kept").rename(deep / "run.jsonl")
+    for columns in (40, 80, 200):
+        lines = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in on_terminal("logs", deep, columns=columns).splitlines()]
+        assert [line.strip() for line in lines if "run.jsonl" in line] == [str(log)]
+        assert any("completed/end_turn" in line for line in lines)
+        assert any(line.strip() == "Say hello." for line in lines)
+
+
+def cut_line(log: Path, line: int, keep: int = 40) -> None:
+    """Leave a log as if its process had died while it wrote a line."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:line]) + lines[line][:keep])
+
+
+def listed(cli: Cli, log: Path) -> tuple[str, str]:
+    """Give how ``logs`` says that a log ended, on paper and as JSON."""
+    (line,) = (line for line in cli("logs", log.parent).out.splitlines() if log.name in line)
+    (value,) = (value for value in cli("logs", log.parent, "--json").lines if value["log"] == str(log))
+    return line, value["problem"] or ""
+
+
+@pytest.mark.parametrize("keep", [0, 1, 40, 300])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_torn_closing_line_is_still_the_end(cli: Cli, home: Path, name: str, keep: int) -> None:
+    """The last step says how the run ended: every command says so, whether its closing line is whole, torn or missing."""
+    log = demo_log(cli, name, home / "kept")
+    before = [cli("replay", log).out.splitlines()[-1], cli("show", log).out.splitlines()[-1]]
+    word = listed(cli, log)[0].split(", torn")[0]
+    cut_line(log, -1, keep)
+    said = cli("replay", log), cli("show", log)
+    assert [one.code for one in said] == [0, 0]
+    assert [one.out.splitlines()[-1] for one in said] == before
+    assert listed(cli, log)[0].replace(", torn", "").split() == word.split()
+    for one in said:
+        assert "effects were never performed" not in one.err
+        assert ("closing line is torn" in one.err) is (keep > 0)
+
+
+@pytest.mark.parametrize("how", ["flipped", "removed", "moved", "behind the end"])
+def test_damage_is_said_by_every_command_with_what_helps(cli: Cli, log: Path, how: str) -> None:
+    """Each command that stops at damage names the record and the commands that help; a listing shows it."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    if how == "flipped":
+        flip(log, 5)
+    elif how == "removed":
+        log.write_bytes(b"".join([*lines[:5], *lines[6:]]))
+    elif how == "moved":
+        log.write_bytes(b"".join([*lines[:5], lines[6], lines[5], *lines[7:]]))
+    else:
+        log.write_bytes(b"".join([*lines, lines[3]]))
+    seq = len(lines) if how == "behind the end" else 5
+    mend = f"fsm-agent replay {log} --repair"
+    for command in (
+        ["replay"],
+        ["show"],
+        ["context"],
+        ["export"],
+        ["view"],
+        ["fork"],
+        ["resume"],
+        ["export", "--format", "otel"],
+    ):
+        more = ("--base-url", "http://127.0.0.1:9") if command[0] == "resume" else ()
+        said = cli(command[0], log, *command[1:], *more)
+        assert said.code == 3, command
+        assert f"record {seq} " in said.err, command
+        assert mend in said.err, command
+        assert said.err.count("\n") == 1, command
+    assert mend in cli("diff", log, log).error
+    line, problem = listed(cli, log)
+    assert f"damaged: record {seq}" in line
+    assert problem.startswith(f"record {seq} ")
+    assert mend in cli("logs", log.parent).error
+    advice = re.search(r"fsm-agent fork (\S+) --at (\d+)", said.err)
+    assert (advice is None) is (how == "behind the end"), "behind its end there is nothing to go on from"
+    assert advice is None or cli("fork", advice[1], "--at", advice[2]).code == 0
+
+
+def test_a_gap_in_the_way_is_no_success(cli: Cli, log: Path) -> None:
+    """Where a replay does not reach the end because of a known gap, it says so and fails; each command says what helps."""
+    flip(log, 5)
+    last = log.read_bytes().count(b"\n") - 2
+    said = cli("replay", log, "--repair")
+    assert said.code == 3
+    assert f"cut       the replay stops in calling_model, before record 5 of {last}" in said.out
+    fork = f"fsm-agent fork {log} --at 4"
+    assert fork in said.err
+    for command in (["replay", "--until", "7"], ["export"], ["fork", "--at", "7"], ["resume"]):
+        more = ("--base-url", "http://127.0.0.1:9") if command[0] == "resume" else ()
+        said = cli(command[0], log, *command[1:], *more)
+        assert (said.code, fork in said.error, "record 5 is missing" in said.error) == (3, True, True), command
+    shown = cli("show", log)
+    assert "record 5 is missing" in shown.error
+    assert [line.split()[0] for line in shown.out.splitlines()] == [str(n) for n in range(1, last + 2) if n != 5]
+    assert "a gap" in listed(cli, log)[0]
+
+
+def test_effects_behind_a_gap_are_not_guessed(cli: Cli, log: Path) -> None:
+    """Without the state behind a gap nothing is folded: effects are named there, not shown."""
+    whole = cli("show", log, "--json").lines
+    flip(log, 3)
+    cli("replay", log, "--repair")
+    values = cli("show", log, "--json").lines
+    assert [value["seq"] for value in values] == [value["seq"] for value in whole if value["seq"] != 3]
+    assert [value["effects"] is None for value in values] == [value["seq"] > 3 for value in values]
+    assert [value["effect_kinds"] for value in values] == [value["effect_kinds"] for value in whole if value["seq"] != 3]
+
+
+def test_the_end_has_a_number_that_step_takes(cli: Cli, log: Path) -> None:
+    """The number before the end can be asked for, and the one behind it is refused with what there is."""
+    number = cli("show", log).out.splitlines()[-1].split()[0]
+    said = cli("show", log, "--step", number)
+    assert said.code == 0
+    assert said.out.startswith(f"step {number}: end\n")
+    assert '"reason": "completed"' in said.out
+    assert cli("show", log, "--step", number, "--json").lines[0]["terminal"]["cause"] == "end_turn"
+    missing = cli("show", log, "--step", int(number) + 1)
+    assert missing.code == 2
+    assert f"the last one is {int(number) - 1}, {number} is the end of the run" in missing.error
+
+
+@pytest.mark.parametrize("at", [0, 3, None])
+def test_a_fork_says_what_it_continues(cli: Cli, log: Path, home: Path, at: int | None) -> None:
+    """A fork that holds nothing yet is not told as empty: where it comes from, its prompt, and what one can do with it."""
+    fork = home / "fork.jsonl"
+    made = cli("fork", log, *(() if at is None else ("--at", at)), "-o", fork)
+    last = log.read_bytes().count(b"\n") - 2
+    where = f"{log} behind record {last if at is None else at}" if at != 0 else f"{log} from its beginning"
+    assert made.out == f"{fork}\n"
+    assert f"continues {where}" in made.error
+    assert f"fsm-agent resume {fork}" in made.error
+    assert made.error.endswith("PROMPT") is (at != 3)
+    shown = cli("show", fork)
+    assert f"continues {where}" in shown.out
+    assert ("Which files are here?" in shown.out) is True
+    assert f"fsm-agent resume {fork}" in shown.error
+    replayed = cli("replay", fork)
+    assert (replayed.code, f"continues {where}" in replayed.out) == (0, True)
+    assert "its process died" not in replayed.out + shown.err
+    line, _ = listed(cli, fork)
+    assert f"(from record {last if at is None else at} of {log.name}) Which f" in line
+    assert "not gone on with" in line
+    assert f"fsm-agent context {log}" in cli("context", fork).error

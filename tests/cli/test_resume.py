@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,14 @@ def test_interrupted_run_goes_on(cli: Cli, server: LoopbackServer, log: Path) ->
     assert read_log(log).tail.records >= whole
     assert cli("replay", log).code == 0
     assert server.breaches == []
+
+
+def test_show_says_what_was_lost(cli: Cli, server: LoopbackServer, log: Path) -> None:
+    """The record of what an interruption lost says what that was."""
+    cut(log, 4)
+    assert cli("resume", log, "--base-url", server.base_url).code == 0
+    (line,) = (line for line in cli("show", log).out.splitlines() if " effect_lost " in line)
+    assert re.search(r"tool-\d+ was without an answer \(a tool\)$", line)
 
 
 def test_ended_run_takes_the_next_prompt(cli: Cli, server: LoopbackServer, log: Path, home: Path) -> None:
@@ -197,6 +206,6 @@ def test_repair_leaves_a_gap(cli: Cli, server: LoopbackServer, log: Path, home: 
     assert [item.seq for item in read_log(log).items() if isinstance(item, Gap)] == [5]
     assert (home / "run.jsonl.damaged-1").read_bytes() == b"".join(lines)
     said = cli("resume", log, "--base-url", server.base_url)
-    assert "fork the log at record 4" in said.error
+    assert said.error.endswith(f"to go on before that: fsm-agent fork {log} --at 4")
     fork = cli("fork", log, "--at", 4).out.strip()
     assert cli("resume", fork, "--base-url", server.base_url).out == "Answer to 2 messages.\n"
