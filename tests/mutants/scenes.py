@@ -79,8 +79,15 @@ EVERYTHING = {
     "early_start": EarlyStart.NEVER,
     **dict.fromkeys(("prefetch_memory", "prefetch_skills", "tool_summaries", "attachments", "stop_hooks"), True),
 }
-ALONG = ("4.stalled", "4.fired", "4.safe.whole", "4.tool_use.20000", "4.started", "4.ok", "4.none")
-FAILING = ("5.failed", "5.prompt_too_long", "5.lost")
+
+
+def round_at(place: int) -> tuple[Told, ...]:
+    """Wait once, run a call to its end, and gather attachments; ``place`` is that of what is awaited among the flights."""
+    steps = ("stalled", "fired", "safe.whole", "tool_use.20000", "started", "ok", "none")
+    return tuple(f"{place}.{step}" for step in steps)
+
+
+FAILING = ("6.failed", "6.prompt_too_long", "6.lost")
 TWICE = evolve(CALM, same_inputs=True, stops=ALL_STOPS)
 NUDGED = ("0.text", "0.end_turn.few", "0.pass")
 WINDOW = "0.model_context_window_exceeded.20000"
@@ -97,3 +104,14 @@ def spending(budget: int, *outputs: int) -> tuple[Told, ...]:
     """Start with a token budget, and end replies that used so many tokens each."""
     ends = [("0.end_turn.20000", {"usage": (ModelUsage("m", 0, output, 0, 0, 0),)}) for output in outputs]
     return ("user.start.plain", {"token_budget": budget}), *(event for end in ends for event in ("0.text", end))
+
+
+def counted(*tokens: int) -> tuple[Told, ...]:
+    """Start, and run a call in rounds whose replies report so many tokens; the compaction after the first one fails."""
+    rounds = [("0.safe.whole", "1.started", ("0.tool_use.20000", {"context_tokens": count}), "0.ok") for count in tokens]
+    return "user.start.plain", *rounds[0], "0.failed", *(event for events in rounds[1:] for event in events)
+
+
+GROWN = evolve(LAYERED, collapse=False, breaker_failures=1)
+FILLED = evolve(LAYERED, collapse=False, auto_compact=False, context_window=120_000)
+ESCALATED = ("user.start.plain", "0.text", "0.max_tokens.20000")

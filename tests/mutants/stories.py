@@ -6,37 +6,38 @@ from attrs import evolve
 
 from fsm_agent.core.blocks import tool_use
 from fsm_agent.core.config import EarlyStart
-from fsm_agent.explorer.bounds import ALL_STOPS, Form, Piece, Start
+from fsm_agent.explorer.bounds import ALL_STOPS, Form, Piece
 from fsm_agent.explorer.environment import sized
 from fsm_agent.explorer.matrix import Case
 
+from .neighbours import TWO_HOLD
 from .scenes import (
-    ALONG,
     BEHIND,
     BESIDE,
     BROKEN_OFF,
     CALM,
     CUT,
     EARLY,
+    ESCALATED,
     EVERYTHING,
     FAILING,
+    FILLED,
+    GROWN,
     LAYERED,
     LOW,
     MEDIA,
-    NUDGED,
     OFF,
-    PAID,
     PICTURED,
     ROOM,
     ROUND,
     ROUNDS,
     THREE,
-    TWICE,
     WAITS,
-    WINDOW,
     Told,
+    counted,
     crowded,
     named,
+    round_at,
     said,
     spending,
 )
@@ -64,62 +65,6 @@ COLLAPSES: tuple[tuple[Case, tuple[Told, ...]], ...] = (
     ),
 )
 """Stories of spans and their summaries."""
-
-TWO_HOLD: tuple[tuple[Case, tuple[Told, ...]], ...] = (
-    (
-        Case("forced-and-spent", evolve(CUT, max_budget=1_000_000), evolve(crowded(1), stops=ALL_STOPS)),
-        ("user.start.plain", "0.text", (WINDOW, PAID)),
-    ),
-    (
-        Case("forced-and-asked", CUT, evolve(crowded(1), stops=ALL_STOPS)),
-        ("user.start.plain", "user.compact", "0.text", WINDOW, "0.small", "0.small"),
-    ),
-    (
-        Case("broke-off-in-the-last-round", evolve(EARLY, max_turns=1), CALM),
-        ("user.start.plain", "0.write.whole", "1.started", "0.auth", "0.ok"),
-    ),
-    (
-        Case("stopped-in-a-loop", evolve(EARLY, loop_rounds=1), TWICE),
-        ("user.start.plain", *ROUND, *ROUND, *ROUND[:3], ("0.stop", {"digest": "ok"})),
-    ),
-    (
-        Case("broke-off-in-a-loop", evolve(EARLY, loop_rounds=1), TWICE),
-        ("user.start.plain", *ROUND, *ROUND, *ROUND[:2], "0.auth", "0.ok"),
-    ),
-    (
-        Case("nothing-said-and-spent", evolve(EARLY, max_budget=1), CALM),
-        (("user.start.plain", {"messages": (), "spent": 10}),),
-    ),
-    (
-        Case("last-call-broke-off", evolve(EARLY, fallback_models=(), max_model_calls=1), CALM),
-        ("user.start.plain", "0.write.whole", "1.started", "0.overloaded", "0.ok"),
-    ),
-    (
-        Case("staged-and-begun", evolve(EARLY, context=LAYERED), evolve(CALM, old_rounds=3)),
-        ("user.start.plain", "0.staged", "0.staged", "0.write.whole", "1.started", "0.prompt_too_long"),
-    ),
-    (
-        Case(
-            "blocked-with-little-left",
-            evolve(EARLY, stop_hooks=True, stop_hook_row_cap=1),
-            evolve(CALM, starts=(Start.BUDGET,)),
-        ),
-        ("user.start.budget", *NUDGED[:2], "0.block", *NUDGED * 3, *NUDGED[:2], "0.block"),
-    ),
-    (
-        Case("prevented-and-blocked", evolve(EARLY, stop_hooks=True), CALM),
-        ("user.start.plain", "0.text", "0.end_turn.20000", ("0.schema", {"blocking": ("more",)})),
-    ),
-    (
-        Case(
-            "cut-and-malformed",
-            evolve(CUT, max_output_recoveries=0),
-            evolve(CALM, blocks=3, forms=(Form.WHOLE, Form.MALFORMED), stops=ALL_STOPS),
-        ),
-        ("user.start.plain", "0.text", "0.write.malformed", WINDOW),
-    ),
-)
-"""Ways to states at which two neighbours of a first-match list hold."""
 
 SPENT = ((90_000, 1, 1, 500, 1), (90_000, 1, 1, 1, 500), (90_000, 1, 1, 499, 499), (1_000, 899), (1_000, 900), (1_000, 901))
 
@@ -195,6 +140,27 @@ STORIES: tuple[tuple[Case, tuple[Told, ...]], ...] = (
     ),
     # The least that counts as a return, just below it, and nine tenths of a budget.
     *[(Case("spending", EARLY, CALM), spending(*told)) for told in SPENT],
+    # An open breaker closes when the view has grown by a tenth of the window, and not by one token less.
+    *[(Case("grown", evolve(EARLY, context=GROWN), CALM), counted(110_000, tokens)) for tokens in (125_999, 126_000, 126_001)],
+    # So little room is left in the window that a larger output limit would not fit.
+    (
+        Case("no-room", evolve(EARLY, context=FILLED), evolve(CALM, stops=ALL_STOPS)),
+        (*counted(115_000)[:-1], "0.text", "0.max_tokens.20000"),
+    ),
+    # A larger output limit holds until a round of tools is done; a salvaged one keeps it.
+    (Case("escalated", EARLY, evolve(CALM, stops=ALL_STOPS)), (*ESCALATED, *ROUND)),
+    (Case("escalated-and-salvaged", EARLY, evolve(CALM, stops=ALL_STOPS)), (*ESCALATED, *BROKEN_OFF[:-1])),
+    # A call that the API runs itself is no part of what a cut reply is continued from, while it has no result.
+    (
+        Case("cut-behind-a-server", CUT, evolve(CALM, pieces=(Piece.TEXT, Piece.SERVER), stops=ALL_STOPS)),
+        ("user.start.plain", "0.text", "0.server", "0.max_tokens.20000"),
+    ),
+    # A hook stops the run at one of two calls, before the other has begun.
+    (
+        Case("stopped-beside", evolve(EARLY, early_start=EarlyStart.NEVER), CALM),
+        ("user.start.plain", "0.safe.whole", "0.safe.whole", "0.tool_use.20000", "0.started", "0.stop"),
+    ),
+    (Case("stopped-early", EARLY, CALM), ("user.start.plain", "0.safe.whole", "0.safe.whole", "1.started", "1.stop")),
     # A sum that is spent to the last of its many digits.
     (
         Case("all-spent", evolve(EARLY, max_budget=987_654_321), CALM),
@@ -241,7 +207,7 @@ STORIES: tuple[tuple[Case, tuple[Told, ...]], ...] = (
     # Everything that may run beside the loop does, and nobody answers it, in every phase that waits.
     (
         Case("all-beside", evolve(EARLY, **EVERYTHING, context=LAYERED), THREE),
-        ("user.start.plain", *ALONG, "5.text", "5.end_turn.20000", "user.compact", "5.block", *FAILING),
+        ("user.start.plain", *round_at(4), *round_at(5), "6.text", "6.end_turn.20000", "user.compact", "6.block", *FAILING),
     ),
     (
         Case("refused-thinking", EARLY, evolve(CALM, pieces=(Piece.THINKING,))),
