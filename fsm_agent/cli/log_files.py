@@ -16,6 +16,7 @@ from ..core.usage import total_cost
 from ..log.errors import LogDamaged, LogError, LogGap, LogUnreadable, ReplayDiverged
 from ..log.reader import read_log
 from .problems import LOG, USAGE, Problem
+from .prompts import worked_in
 
 if TYPE_CHECKING:
     from ..log.glance import Continued
@@ -76,6 +77,7 @@ class Summary:
         continues: the log that it continues.
         forked: it goes on in the middle of that one, and has no prompt of its own.
         nested: the run is that of a sub-agent, and goes on within its caller's.
+        folder: where the run worked, empty if its log does not say.
     """
 
     path: Path
@@ -92,6 +94,7 @@ class Summary:
     continues: Continued | None = None
     forked: bool = False
     nested: bool = False
+    folder: str = ""
 
     @property
     def cost(self) -> int:
@@ -146,6 +149,7 @@ def summarise(path: Path) -> Summary:
         continues=continued(log),
         forked=forked,
         nested=bool(header.caller),
+        folder=worked_in(header.config.system_context),
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import platform
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from .console import is_terminal
 from .problems import Problem
 
+_FOLDER = "working directory"
 MAX_PROMPT = 10_000_000
 """Bytes read from standard input."""
 SYSTEM = (
@@ -59,10 +61,15 @@ def system_parts(replaced: str | None, appended: str | None) -> tuple[str, ...]:
     return tuple(part for part in (first, appended) if part)
 
 
+def worked_in(facts: Iterable[tuple[str, str]]) -> str:
+    """Give the folder in which a run worked, of what its model was told; empty if it was not told one."""
+    return next((value for name, value in facts if name == _FOLDER), "")
+
+
 def system_context(cwd: Path) -> tuple[tuple[str, str], ...]:
     """Give what the model is told of its surroundings, read once."""
     return (
-        ("working directory", str(cwd)),
+        (_FOLDER, str(cwd)),
         ("platform", f"{platform.system()} {platform.machine()}".strip()),
         ("date", time.strftime("%Y-%m-%d")),
     )

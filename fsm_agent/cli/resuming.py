@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,20 @@ from .follow import Followed, View, follow
 from .log_files import find_logs, log_problems, summarise
 from .places import log_folder
 from .problems import LOG, Problem
+from .prompts import worked_in
 
 if TYPE_CHECKING:
     from ..log.resume import Standing
     from ..session.session import Session
+    from .running import Asked
 
 
-def find_log(name: str | None) -> Path:
+def find_log(name: str | None, cwd: str | os.PathLike[str] = ".") -> Path:
     """Find the log to resume.
 
     Args:
-        name: a log, or the id of a session for its newest log; None for the newest log of all.
+        name: a log, or the id of a session for its newest log; None for the newest log of a folder.
+        cwd: that folder. Logs that do not say where their run worked count where no other does.
 
     Raises:
         Problem: if there is none.
@@ -39,7 +43,35 @@ def find_log(name: str | None) -> Path:
     readable = [one for one in found if not one.problem and not one.nested]
     if not readable:
         raise Problem(f"there is no log to go on with in {folder}")
-    return max(readable, key=lambda one: one.created).path
+    newest = max(readable, key=lambda one: one.created)
+    if name is None:
+        here = [one for one in readable if one.folder and os.path.realpath(one.folder) == os.path.realpath(cwd)]
+        here = here or [one for one in readable if not one.folder]
+        if not here:
+            raise Problem(
+                f"there is no log of a run in {os.path.abspath(cwd)}; the newest of all worked in {newest.folder}: "
+                f"fsm-agent resume {shlex.quote(str(newest.path))}"
+            )
+        newest = max(here, key=lambda one: one.created)
+    return newest.path
+
+
+def surroundings(standing: Standing, asked: Asked) -> tuple[str, ...]:
+    """Say in what a run that goes on would have other surroundings than before: they are not taken from its log.
+
+    A log may come from anywhere: where it says to work, and what it says that was allowed, is for the user to repeat.
+    """
+    found: list[str] = []
+    then, now = worked_in(standing.header.config.system_context), os.path.abspath(asked.cwd)
+    if then and not asked.cwd_given and os.path.realpath(then) != os.path.realpath(now):
+        there = f"give --cwd {shlex.quote(then)} to work there" if os.path.isdir(then) else "that folder is not there any more"
+        found.append(f"the run worked in {then}; you are in {now}: {there}")
+    mode = standing.state.control.tool_use_context.permission_mode
+    if standing.begun and not asked.mode_given and mode != asked.mode:
+        found.append(
+            f"the run had the permission mode {mode}; now it is {asked.mode}: give --permission-mode {mode} to go on as before"
+        )
+    return tuple(found)
 
 
 def mended(path: Path) -> None:

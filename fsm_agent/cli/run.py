@@ -80,7 +80,7 @@ Examples:
     help="When the log is forced to disk; tools: before a tool runs, and at the end.",
 )
 @click.option("--resume", metavar="LOG|SESSION", help="Go on from a log, or from the newest log of a session.")
-@click.option("--continue", "latest", is_flag=True, help="Go on from the newest log.")
+@click.option("--continue", "latest", is_flag=True, help="Go on from the newest log of this folder.")
 @click.option(
     "--set",
     "pairs",
@@ -172,7 +172,9 @@ def read_asked(
         log=log,
         warnings=(*unknown_allowed, *unknown_denied),
         partial=partial,
-        resume=find_log(resume) if going_on else None,
+        resume=find_log(resume, cwd) if going_on else None,
+        cwd_given=cwd != ".",
+        mode_given=permission_mode is not None,
         log_sync=options["log_sync"],
     )
 

@@ -20,6 +20,7 @@ from ..session.session import Session
 from .console import Paint, clean, coloured, is_terminal, is_verbose, one_line, say, warn
 from .follow import Followed, View, follow
 from .json_view import ResultView
+from .log_told import with_log_told
 from .places import check_writable, log_folder, models_file
 from .problems import Problem
 from .project_options import servers
@@ -55,6 +56,8 @@ class Asked:
     partial: bool
     resume: Path | None = None
     log_sync: str = "tools"
+    cwd_given: bool = False
+    mode_given: bool = False
 
 
 def run_prompt(asked: Asked, view: View | None) -> int:
@@ -76,14 +79,14 @@ def run_prompt(asked: Asked, view: View | None) -> int:
     make_agent(asked, key, "check")  # what is wrong is said before anything is read or started
     prompt = read_prompt(asked.prompt)
     shown = _begin(asked, view)
-    followed = anyio.run(partial(_run, asked, key, prompt, shown))
+    followed = anyio.run(partial(_run, asked, key, prompt, shown, view is None))
     _close(followed, quiet=view is not None)
     return exit_code(followed.terminal)
 
 
 def _resume(asked: Asked, log: Path, view: View | None) -> int:
     """Go on from a log: its run, if that was interrupted, then the prompt, if there is one."""
-    from .resuming import go_on, standing_of
+    from .resuming import go_on, standing_of, surroundings
 
     standing = standing_of(log)
     if asked.prompt is None and (standing.finished or not standing.begun):
@@ -95,12 +98,13 @@ def _resume(asked: Asked, log: Path, view: View | None) -> int:
     key = access(asked.base_url)
     model = asked.model or standing.state.control.tool_use_context.model
     session_id = standing.header.session
-    asked = evolve(asked, model=model)
+    asked = evolve(asked, model=model, warnings=(*asked.warnings, *surroundings(standing, asked)))
     make_agent(asked, key, session_id)
     prompt = None if asked.prompt is None else read_prompt(asked.prompt)
     shown = _begin(asked, view)
     run_id = new_id()
     place = _log_file(asked.log) or log.parent / f"{run_id}.jsonl"
+    shown = with_log_told(shown, place if standing.finished or not standing.begun else log, text=view is None)
     options = {"token_budget": asked.token_budget, "log": place, "run_id": run_id}
 
     async def resumed() -> Followed:
@@ -124,13 +128,15 @@ def _begin(asked: Asked, view: View | None) -> View:
     return TextView(Paint(coloured(sys.stdout)), thinking=is_verbose()) if is_terminal(sys.stdout) else _Answer()
 
 
-async def _run(asked: Asked, key: str | None, prompt: str, view: View) -> Followed:
-    session_id = new_id()
+async def _run(asked: Asked, key: str | None, prompt: str, view: View, text: bool) -> Followed:
+    session_id, run_id = new_id(), new_id()
     async with servers(asked.project, asked.servers, bare=asked.bare) as (tools, warnings, statuses):
         agent = make_agent(asked, key, session_id, tools, warnings)
         async with agent, asked.project.session(agent, session_id=session_id) as session:
             session.described["mcp_servers"] = list(statuses)
-            return await follow(session.submit(prompt, token_budget=asked.token_budget, log=_log_file(asked.log)), view)
+            log = _log_file(asked.log) or agent.log_path(session_id, run_id)
+            submission = session.submit(prompt, token_budget=asked.token_budget, log=log, run_id=run_id)
+            return await follow(submission, with_log_told(view, log, text=text))
 
 
 class _Answer:

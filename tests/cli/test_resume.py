@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
+import os
+import pty
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +20,7 @@ from fsm_agent.server.app import LoopbackServer
 from fsm_agent.server.replies import Reply, calls, says
 from fsm_agent.server.replies import tool as use
 
-from .conftest import Cli
+from .conftest import Cli, process
 
 
 def reply(number: int, body: dict[str, Any]) -> Reply:
@@ -101,6 +104,77 @@ def test_continue_takes_the_newest_log(cli: Cli, server: LoopbackServer) -> None
     third = json.loads(cli("run", "Again.", "--resume", first["session_id"], *options).out)
     assert [one["result"] for one in (first, second, third)] == [f"Answer to {n} messages." for n in (2, 4, 6)]
     assert first["session_id"] == second["session_id"] == third["session_id"]
+
+
+def test_continue_takes_the_newest_log_of_this_folder(
+    cli: Cli, server: LoopbackServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--continue`` goes on with what was done in this folder, and names what was done elsewhere where there is nothing."""
+    options = ("--base-url", server.base_url, "--model", "m", "--output-format", "json")
+    here = json.loads(cli("run", "Here.", *options).out)
+    (home / "other").mkdir()
+    monkeypatch.chdir(home / "other")
+    refused = cli("run", "More.", "--continue", *options)
+    assert refused.code == 2
+    assert f"no log of a run in {home / 'other'}" in refused.error
+    assert f"fsm-agent resume {here['log']}" in refused.error
+    there = json.loads(cli("run", "There.", *options).out)
+    monkeypatch.chdir(home / "work")
+    said = cli("run", "More.", "--continue", *options)
+    assert said.err == ""
+    assert json.loads(said.out)["session_id"] == here["session_id"] != there["session_id"]
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_other_surroundings_are_told(
+    cli: Cli, server: LoopbackServer, home: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool
+) -> None:
+    """Folder and permission mode of a run are not taken from its log: where they were others, the options are named."""
+    log = home / "run.jsonl"
+    options = ("--base-url", server.base_url)
+    assert cli("run", "Go.", *options, "--model", "m", "--log", log, "--permission-mode", "acceptEdits").code == 0
+    (home / "other").mkdir()
+    monkeypatch.chdir(home / "other")
+    whole = log.read_bytes()
+    given = ("--cwd", home / "work"), ("--permission-mode", "acceptEdits")
+    for more in ((), given[:1], given[1:], given):
+        log.write_bytes(whole)
+        if interrupted:
+            cut(log, 4)
+        said = cli("resume", log, *(() if interrupted else ("More.",)), *options, *(word for pair in more for word in pair))
+        assert said.code == 0, said.err
+        assert (f"give --cwd {home / 'work'} to work there" in said.err) is (given[0] not in more)
+        assert ("give --permission-mode acceptEdits" in said.err) is (given[1] not in more)
+    (home / "work").rmdir()
+    said = cli("resume", log, "More.", *options)
+    assert "that folder is not there any more" in said.err
+
+
+def test_a_run_says_where_its_log_is_before_it_ends(server: LoopbackServer, home: Path) -> None:
+    """On a terminal the first line names the log, so that a run that is killed can be found; it is there then."""
+    log = home / "run.jsonl"
+    out, err = on_terminals("run", "Go.", "--base-url", server.base_url, "--model", "m", "--log", log)
+    assert err.splitlines()[0].endswith(f"fsm-agent: the log is {log}\x1b[0m")
+    assert err.splitlines()[0].startswith("\x1b[2m"), "dim"
+    assert out.index("model call 1") < out.index("Answer to 2 messages.")
+
+
+def on_terminals(*arguments: object) -> tuple[str, str]:
+    """Run the command line with a terminal each for standard output and standard error."""
+    pairs = [pty.openpty() for _ in range(2)]
+    child = process(*arguments, stdout=pairs[0][1], stderr=pairs[1][1], env={**os.environ, "TERM": "xterm"})
+    texts = []
+    for _, slave in pairs:
+        os.close(slave)
+    for master, _ in pairs:
+        text = b""
+        with contextlib.suppress(OSError):  # the terminal is gone with the process
+            while part := os.read(master, 65_536):
+                text += part
+        os.close(master)
+        texts.append(text.decode().replace("\r\n", "\n"))
+    assert child.wait(30) == 0, texts
+    return texts[0], texts[1]
 
 
 @pytest.mark.parametrize(

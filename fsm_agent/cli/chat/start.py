@@ -95,9 +95,11 @@ def _session_id(asked: Asked) -> tuple[str, str]:
 
     if asked.resume is None:
         return new_id(), asked.model
-    from ..resuming import standing_of
+    from ..resuming import standing_of, surroundings
 
     standing = standing_of(asked.resume)
+    for text in surroundings(standing, asked):
+        warn(text)
     return standing.header.session, asked.model or standing.state.control.tool_use_context.model
 
 
