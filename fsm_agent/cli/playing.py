@@ -33,7 +33,7 @@ from .console import Paint, coloured, say, warn
 from .follow import Followable, Followed, View, follow
 from .places import check_writable, log_folder
 from .problems import FAILED, Problem
-from .rows import path_lines
+from .rows import path_lines, recoveries
 from .text_view import TextView
 
 
@@ -236,6 +236,7 @@ def _opening(stage: _Stage, paint: Paint) -> str:
     lines = [f"{paint(scenario.name, bold=True)}: {scenario.title}", paint(f"({how})", dim=True)]
     if scenario.files:
         lines.append(paint(f"project: {stage.folder}", dim=True))
+    lines.append(paint(f"log: {stage.log}", dim=True))
     words = " ".join(str(json.loads(text).get("text", "[image]")) for text in scenario.prompt)
     return "\n".join([*lines, "", paint(f"> {words}", "blue")])
 
@@ -252,6 +253,7 @@ def _closing(stage: _Stage, followed: Followed, played: Played, paint: Paint, *,
         ("ended", paint(got, "green" if got == wanted else "red", bold=True) + (f"  ({detail})" if detail else "")),
         ("expected", wanted),
         ("went on by", ", ".join(result["transitions"]) or "-"),
+        *([("recovered", mended)] if (mended := ", ".join(recoveries(played.taken))) else []),
         ("turns", str(result["num_turns"])),
         ("tokens", f"{usage['input_tokens']} in, {usage['output_tokens']} out"),
         ("cost", f"${result['total_cost_usd']:.4f} (as if the model were real)"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..core.events import EventKind
+from ..core.phases import Phase
 from ..core.rows import TABLE
 from ..core.table import Row, RowKind
 from .console import Paint
@@ -41,6 +43,20 @@ def path_lines(taken: Iterable[str], paint: Paint, *, arrow: str = "→") -> lis
     if phases:
         lines.append(_line(len(lines) + 1, phases, arrow, ""))
     return lines
+
+
+def recoveries(taken: Iterable[str]) -> list[str]:
+    """Name the rows by which a run got over a failure within a pass, such as ``retry`` and ``fallback``, in order.
+
+    They are no reasons to go on: the loop makes another attempt at the same pass.
+    """
+    rows = by_name()
+    return [name for name in taken if name in rows and _recovers(rows[name])]
+
+
+def _recovers(row: Row) -> bool:
+    plain = row.target is Phase.RUNNING_STOP_HOOKS or row.name == "run_tools"
+    return row.kind is RowKind.INTERNAL and row.source is Phase.DECIDING and row.event is EventKind.AUTO and not plain
 
 
 def _line(number: int, phases: list[str], arrow: str, ending: str) -> str:

@@ -30,7 +30,8 @@ def command(scenario: str | None, port: int, check: bool, list_all: bool) -> int
     """Serve a scenario as the Messages API, for any client.
 
     SCENARIO is a name of --list, or a YAML file. Its replies are given in order, one a call, and then from the beginning
-    again. Each request is named on standard error. Ctrl-C ends it.
+    again; a server that is started anew begins with the first reply, also for a run that is resumed. Each request is named on
+    standard error. Ctrl-C ends it.
     """
     if list_all:
         from .scenarios import list_text

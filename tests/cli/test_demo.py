@@ -108,3 +108,21 @@ def test_demo_runs_where_no_log_can_be_kept(cli: Cli, home: Path, monkeypatch: p
     assert said.code == 0
     assert "warning" in said.error
     assert Path(json.loads(said.out)["log"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"), [("fallback", "fallback"), ("retry", "retry, retry"), ("hello", ""), ("next-turn", "")]
+)
+def test_a_demo_says_how_the_run_recovered(cli: Cli, scenario: str, words: str) -> None:
+    """Another attempt and another model are no reasons to go on, and are named beside them; most runs need neither."""
+    said = cli("demo", "--scenario", scenario)
+    facts = dict(line.split(maxsplit=1) for line in said.out.splitlines() if line.startswith("recovered"))
+    assert facts.get("recovered", "") == words
+
+
+def test_a_demo_names_its_log_at_once(cli: Cli) -> None:
+    """The log is named before the first call, so that a demo that is killed can be found, and is the one at the end."""
+    lines = cli("demo", "--scenario", "hello").out.splitlines()
+    (first,) = (line.removeprefix("log: ") for line in lines if line.startswith("log: "))
+    assert lines.index(f"log: {first}") < lines.index("> Say hello.")
+    assert f"log         {first}" in lines
