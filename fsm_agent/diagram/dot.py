@@ -8,11 +8,13 @@ from ..core.phases import Phase
 from ..core.table import Row
 from .model import MACHINE, Look, Node, Picture, Role
 from .paths import Paint
-from .style import LINES, MEANINGS, PAPER, TEXT, Line, box, is_success, line, names, stays, visited, wrap
+from .style import MEANINGS, PAINTED, PAPER, TEXT, Line, box, is_success, line, names, sample, stays, visited, wrap
 
 FONT = "Helvetica,Arial,sans-serif"
 SMALL = 9.5
 """Size of the second line of a phase, in points."""
+_ENDS = ("#9a3412", "#fdba74", "#fffaf5")
+"""Text, border and paper of the frame around the terminal phases."""
 _STROKES = {Look.CONTINUE: "━━", Look.INTERNAL: "──", Look.TERMINAL: "╌╌", Look.ABORT: "┈┈"}
 
 
@@ -70,11 +72,12 @@ def defaults() -> list[str]:
     ]
 
 
-def frame() -> str:
+def frame(paint: Paint | None) -> str:
     """Give the attributes of the frame around the terminal phases."""
+    text, border, fill = ("#374151", "#9ca3af", "#fafafa") if paint is not None and paint.covers else _ENDS
     return (
-        f'label="the run ends"; labeljust=l; labelloc=t; fontname="{FONT}"; fontsize=11; fontcolor="#9a3412"; '
-        'style=rounded; color="#fdba74"; bgcolor="#fffaf5";'
+        f'label="the run ends"; labeljust=l; labelloc=t; fontname="{FONT}"; fontsize=11; fontcolor="{text}"; '
+        f'style=rounded; color="{border}"; bgcolor="{fill}";'
     )
 
 
@@ -120,9 +123,13 @@ def _node(node: Node, picture: Picture, paint: Paint | None, seen: frozenset[Pha
 def _caption(picture: Picture, paint: Paint | None) -> str:
     looks = dict.fromkeys(arrow.look for arrow in picture.arrows)
     strokes = "   ".join(
-        f'<FONT COLOR="{LINES[look].color}"><B>{_STROKES[look]}</B> {MEANINGS[look]}</FONT>' for look in Look if look in looks
+        f'<FONT COLOR="{sample(look, paint).color}"><B>{_STROKES[look]}</B> {MEANINGS[look]}</FONT>'
+        for look in Look
+        if look in looks
     )
     words = [f"<B>{escape(picture.title)}</B>"]
     if paint is not None:
         words.append(escape(paint.summary(picture.rows)))
+    if paint is not None and paint.covers:
+        words.append("   ".join(f'<FONT COLOR="{color}">{escape(text)}</FONT>' for color, text in PAINTED))
     return '<BR ALIGN="LEFT"/>'.join([" ", *words, strokes, ""])

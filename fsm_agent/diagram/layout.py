@@ -35,11 +35,15 @@ class Route:
         points: from the border of its source to that of its target; corners are rounded.
         label: where the label stands: the middle of its left side; None for no label.
         curve: the last stretch is an S, level at both ends, instead of corners.
+        above: the label's point is the middle of its last line, since the edge runs below it.
+        narrow: counts stand below the names, since there is no room beside them.
     """
 
     points: tuple[Point, ...]
     label: Point | None = None
     curve: bool = False
+    above: bool = False
+    narrow: bool = False
 
 
 _RIGHT = 968.0
@@ -77,11 +81,11 @@ _I, _C, _T = Look.INTERNAL, Look.CONTINUE, Look.TERMINAL
 
 ROUTES: dict[tuple[Phase, Phase, Look], Route] = {
     (P.READY, P.PREPARING, _I): Route(((530, 48), (530, 92)), (536, 70)),
-    (P.PREPARING, P.COMPACTING, _I): Route(((242, 102), (124, 102)), (132, 74)),
+    (P.PREPARING, P.COMPACTING, _I): Route(((242, 102), (124, 102)), (132, 92), above=True),
     (P.COMPACTING, P.PREPARING, _I): Route(((124, 122), (242, 122)), (84, 162)),
-    (P.PREPARING, P.CALLING_MODEL, _I): Route(((628, 132), (628, 210)), (634, 170)),
-    (P.PREPARING, P.BACKING_OFF, _I): Route(((712, 132), (712, 210)), (718, 160)),
-    (P.BACKING_OFF, P.PREPARING, _I): Route(((802, 210), (802, 132)), (738, 184)),
+    (P.PREPARING, P.CALLING_MODEL, _I): Route(((628, 132), (628, 210)), (634, 170), narrow=True),
+    (P.PREPARING, P.BACKING_OFF, _I): Route(((706, 132), (706, 210)), (711, 155), narrow=True),
+    (P.BACKING_OFF, P.PREPARING, _I): Route(((808, 210), (808, 132)), (724, 189)),
     (P.CALLING_MODEL, P.DECIDING, _I): Route(((628, 254), (628, 328)), (634, 290)),
     (P.DECIDING, P.BACKING_OFF, _I): Route(((757, 328), (757, 254)), (763, 290)),
     (P.DECIDING, P.PREPARING, _C): Route(((318, 328), (318, 132)), (324, 230)),
@@ -90,9 +94,9 @@ ROUTES: dict[tuple[Phase, Phase, Look], Route] = {
     (P.DECIDING, P.RUNNING_STOP_HOOKS, _I): Route(((594, 368), (594, 498)), (600, 391)),
     (P.DECIDING, P.RUNNING_TOOLS, _I): Route(((450, 368), (450, 584)), (456, 467)),
     (P.RUNNING_TOOLS, P.GATHERING_ATTACHMENTS, _I): Route(((450, 628), (450, 684)), (456, 656)),
-    (P.REACTIVE_COMPACTING, P.PREPARING, _C): Route(((656, 436), (292, 436), (292, 132)), (300, 427)),
-    (P.RUNNING_STOP_HOOKS, P.PREPARING, _C): Route(((515, 520), (274, 520), (274, 132)), (282, 504)),
-    (P.GATHERING_ATTACHMENTS, P.PREPARING, _C): Route(((364, 706), (256, 706), (256, 132)), (264, 671)),
+    (P.REACTIVE_COMPACTING, P.PREPARING, _C): Route(((656, 436), (292, 436), (292, 132)), (300, 427), above=True),
+    (P.RUNNING_STOP_HOOKS, P.PREPARING, _C): Route(((515, 520), (274, 520), (274, 132)), (282, 511), above=True),
+    (P.GATHERING_ATTACHMENTS, P.PREPARING, _C): Route(((364, 706), (256, 706), (256, 132)), (264, 678), above=True),
     (P.PREPARING, P.BLOCKING_LIMIT, _T): Route(((_EDGE, 104), (_END, 94)), curve=True),
     (P.PREPARING, P.MODEL_ERROR, _T): Route(((_EDGE, 120), (_END, 162)), curve=True),
     (P.DECIDING, P.MODEL_ERROR, _T): Route(((_EDGE, 336), (_END, 178)), curve=True),
@@ -116,6 +120,8 @@ ABORTS: dict[Phase, Place] = {
 
 LEGEND: Point = (14.0, 220.0)
 """The left upper corner of the legend."""
+LIST: Point = (14.0, 800.0)
+"""The left upper corner of what is listed below the picture."""
 
 
 def route(source: Phase, target: Phase, look: Look) -> Route:

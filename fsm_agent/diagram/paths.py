@@ -34,6 +34,11 @@ class Paint:
     counts: Mapping[str, int] = field(factory=dict)
     unknown: Mapping[str, int] = field(factory=dict)
 
+    @property
+    def covers(self) -> bool:
+        """True if coverage is painted: colours say what was taken then, and nothing else."""
+        return self.ink is not Ink.PATH
+
     def count(self, rows: Iterable[Row]) -> int:
         """Say how often any of some rows was taken."""
         return sum(self.counts.get(row.name, 0) for row in rows)

@@ -12,9 +12,15 @@ from .model import Arrow, Look, Node, Role
 from .paths import Ink, Paint, short
 
 PAPER, TEXT, MUTED = "#ffffff", "#1f2937", "#9ca3af"
-COVERED, MISSED = "#15803d", "#dc2626"
+COVERED, PARTLY, MISSED = "#15803d", "#b45309", "#dc2626"
 SHADES = ("#65a30d", "#4d9a1f", "#2f8a2f", "#15803d", "#166534", "#14532d")
 """Coverage by weight: from a few times to a hundred thousand times and more."""
+PAINTED = (
+    (COVERED, "each of its rows was taken"),
+    (PARTLY, "in part; named: those never taken"),
+    (MISSED, "none of its rows was taken"),
+)
+"""What the colours of a coverage mean."""
 SHORT = 3
 """So many row names stand on an edge of a picture that is not detailed; the rest is counted."""
 
@@ -66,9 +72,31 @@ GOOD = Box("#dcfce7", "#15803d", "filled")
 """The terminal phase that may be a success."""
 
 
+NEUTRAL: dict[Role, Box] = {
+    Role.START: Box("#ffffff", "#374151", "rounded,filled"),
+    Role.TRANSIENT: Box("#ffffff", "#374151", "rounded,filled,dashed"),
+    Role.WAITING: Box("#e5e7eb", "#374151", "rounded,filled"),
+    Role.TERMINAL: Box("#f3f4f6", "#6b7280", "filled"),
+}
+"""Phases where colours say what was taken."""
+
+
+def boxes(paint: Paint | None) -> dict[Role, Box]:
+    """Give the looks of phases by their role."""
+    return NEUTRAL if paint is not None and paint.covers else BOXES
+
+
+def sample(look: Look, paint: Paint | None) -> Line:
+    """Give the look of an edge as a legend shows it: without colour where colours say what was taken."""
+    usual = LINES[look]
+    return usual if paint is None or not paint.covers else Line("#374151", "#374151", usual.style, usual.width)
+
+
 def box(node: Node, paint: Paint | None, visited: frozenset[Phase]) -> Box:
     """Give the look of a phase; what a painted run did not visit is muted."""
-    if paint is not None and paint.ink is Ink.PATH and node.phase not in visited:
+    if paint is not None and paint.covers:
+        return NEUTRAL[node.role]
+    if paint is not None and node.phase not in visited:
         return Box("#f3f4f6", MUTED, BOXES[node.role].style)
     if node.phase is Phase.COMPLETED:
         return GOOD
@@ -82,11 +110,17 @@ def line(look: Look, rows: tuple[Row, ...], paint: Paint | None) -> Line:
         return usual
     if paint.ink is Ink.PATH:
         return Line(usual.color, usual.text, usual.style, usual.width + 1.2) if paint.count(rows) else _muted(usual)
-    if paint.ink is Ink.WEIGHT and not paint.missing(rows):
-        magnitude = min(len(str(paint.count(rows))), len(SHADES)) - 1
-        return Line(SHADES[magnitude], SHADES[magnitude], usual.style, 0.9 + 0.5 * magnitude)
-    color = MISSED if paint.missing(rows) else COVERED
+    missing = paint.missing(rows)
+    if paint.ink is Ink.WEIGHT and not missing:
+        return shade(paint.count(rows), usual.style)
+    color = COVERED if not missing else PARTLY if len(missing) < len(rows) else MISSED
     return Line(color, color, usual.style, usual.width)
+
+
+def shade(count: int, style: str) -> Line:
+    """Give the look of an edge that was taken so often."""
+    magnitude = min(len(str(count)), len(SHADES)) - 1
+    return Line(SHADES[magnitude], SHADES[magnitude], style, 0.9 + 0.5 * magnitude)
 
 
 def _muted(usual: Line) -> Line:
@@ -99,20 +133,17 @@ def names(arrow: Arrow, paint: Paint | None, *, detailed: bool) -> list[str]:
     On a path only the rows taken are named, with their counts, and where some rows lack coverage only those.
     """
     rows = list(arrow.rows)
-    if paint is not None and paint.ink is not Ink.PATH:
-        rows = list(paint.missing(rows)) or rows
-    elif paint is not None and paint.count(rows):
+    missing = list(paint.missing(rows)) if paint is not None and paint.covers else []
+    if paint is not None and not paint.covers and paint.count(rows):
         rows = [row for row in rows if row.name in paint.counts]
+    rows = missing or rows
     counts = paint.counts if paint is not None and paint.ink is Ink.PATH else {}
     lines = [f"{row.name} ×{counts[row.name]}" if row.name in counts else row.name for row in rows]
-    weight = f"×{short(paint.count(rows))}" if paint is not None and paint.ink is Ink.WEIGHT else ""
-    if detailed or len(lines) <= (SHORT if weight else SHORT + 1):
-        if not weight:
-            return lines
-        # Beside a line that runs down there is no room for a long label; along one that runs across there is no height.
-        down = len(rows) == 1 and arrow.look is Look.INTERNAL and Phase.BACKING_OFF not in (arrow.source, arrow.target)
-        return [*lines, weight] if down else [*lines[:-1], f"{lines[-1]} {weight}"]
-    return [*lines[:SHORT], f"+ {len(lines) - SHORT} more {weight}".rstrip()]
+    # Counts of an edge have a line of their own, since there is more room above and below a label than beside it.
+    weight = [f"×{short(paint.count(rows))}"] if paint is not None and paint.ink is Ink.WEIGHT and not missing else []
+    if detailed or len(lines) + len(weight) <= SHORT + 1:
+        return [*lines, *weight]
+    return [*lines[:SHORT], " ".join([f"+ {len(lines) - SHORT} more", *weight])]
 
 
 def stays(node: Node, paint: Paint | None) -> str:

@@ -88,6 +88,7 @@ def _edge(look: Look, rows: tuple[Row, ...], path: Route, numbers: Mapping[str, 
     hint = escape("\n".join(f"{row.name}: {row.text}" for row in rows))
     lines = len(rows)
     where = "" if label is None else f' data-x="{label[0]:g}" data-y="{label[1]:g}" data-lines="{lines}"'
+    where += ' data-above="1"' * path.above + ' data-narrow="1"' * path.narrow
     return (
         f'<g class="edge {look}" data-rows="{_rows(rows, numbers)}"{where}><title>{hint}</title>'
         f'<path class="reach" d="{_path(points)}"/><path class="line" d="{_path(points)}" marker-end="url(#head-{look})"/>'

@@ -37,11 +37,12 @@ class Box:
 
 @frozen
 class Drawn:
-    """What a picture shows: boxes of nodes, texts in them, labels of edges, and its size in points."""
+    """What a picture shows: boxes of nodes, texts in them, labels and lines of edges, and its size in points."""
 
     nodes: tuple[Box, ...]
     texts: tuple[Box, ...]
     labels: tuple[Box, ...]
+    lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
     width: float
     height: float
 
@@ -65,12 +66,38 @@ def drawn(dot: str) -> Drawn:
         wide, high = float(thing["width"]) * 72, float(thing["height"]) * 72
         nodes.append(Box(thing["name"], x - wide / 2, y - high / 2, x + wide / 2, y + high / 2))
         texts += _texts(thing["name"], thing.get("_ldraw_", []))
-    labels = []
+    labels, lines = [], []
+    ids = {thing["_gvid"]: thing["name"] for thing in read["objects"]}
     for edge in read.get("edges", []):
+        name = f"{ids[edge['tail']]} -> {ids[edge['head']]}"
+        lines += [(name, _points(drawing["points"])) for drawing in edge.get("_draw_", []) if drawing["op"] == "b"]
         said = _texts(edge.get("label", ""), edge.get("_ldraw_", []))
         if said:
             labels.append(_union(said))
-    return Drawn(tuple(nodes), tuple(texts), tuple(labels), right - left, top - bottom)
+    return Drawn(tuple(nodes), tuple(texts), tuple(labels), tuple(lines), right - left, top - bottom)
+
+
+def _points(control: list[list[float]]) -> tuple[tuple[float, float], ...]:
+    """Points along a line of cubic curves, given by their control points."""
+    made = []
+    for start in range(0, len(control) - 1, 3):
+        a, b, c, d = control[start : start + 4]
+        for step in range(41):
+            t = step / 40
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            made.append(tuple(sum(w * p[axis] for w, p in zip(weights, (a, b, c, d), strict=True)) for axis in (0, 1)))
+    return tuple(made)  # type: ignore[arg-type]
+
+
+def struck(seen: Drawn) -> list[str]:
+    """List the words of edges through which a line runs; numbers stand on their own line."""
+    return [
+        f"{name} runs through {label.name!r}"
+        for label in seen.labels
+        if not label.name.startswith("<")
+        for name, points in seen.lines
+        if any(label.left < x < label.right and label.bottom < y < label.top for x, y in points)
+    ]
 
 
 def _texts(name: str, operations: list[dict[str, object]]) -> list[Box]:

@@ -15,7 +15,7 @@ from fsm_agent.core.events import EventKind
 from fsm_agent.core.phases import TERMINAL, ContinueReason, Phase
 from fsm_agent.core.rows import TABLE
 from fsm_agent.core.table import RowKind
-from fsm_agent.diagram import FOCI, FORMATS, MACHINE, DiagramError, Ink, counted, draw, stale, write_all
+from fsm_agent.diagram import FOCI, FORMATS, MACHINE, DiagramError, Ink, Paint, counted, draw, stale, write_all
 from fsm_agent.diagram.__main__ import main
 from fsm_agent.diagram.dot import write_dot
 from fsm_agent.diagram.layout import PLACES, ROUTES
@@ -23,9 +23,9 @@ from fsm_agent.diagram.mermaid import write_mermaid
 from fsm_agent.diagram.model import Look, picture
 from fsm_agent.diagram.render import carried_digest, digest, render_svg
 from fsm_agent.diagram.scxml import NAMESPACE, write_scxml
-from fsm_agent.diagram.style import LINES
+from fsm_agent.diagram.style import BOXES, COVERED, LINES, MISSED, PAINTED, PARTLY
 
-from .boxes import drawn, faults, has_helvetica
+from .boxes import drawn, faults, has_helvetica, struck
 from .runs import run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -68,10 +68,23 @@ def test_nothing_hides_anything(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["repair", "fallback", "auto-compact", "stop-hook-blocking"])
 def test_painted_paths_hide_nothing(name: str) -> None:
-    """Counts make labels longer; they still lie over nothing."""
+    """Counts make labels longer; they still lie over nothing, and no line runs through them."""
     _, _, driven = run(name)
     seen = drawn(write_dot(picture(), counted(driven.taken)))
     assert faults(seen, texts=False) == []
+    assert not has_helvetica() or struck(seen) == []
+
+
+@pytest.mark.parametrize("ink", list(Ink))
+@pytest.mark.parametrize("counts", [(0,), (1,), (15,), (1_500,), (123_456,), (0, 3, 15), (0, 7)])
+def test_nothing_of_the_machine_is_struck_through(ink: Ink, counts: tuple[int, ...]) -> None:
+    """Whatever is painted on the machine, no line runs through words, and nothing lies over anything."""
+    if ink is Ink.PATH and max(counts) > 15:
+        return  # no run is as long as that
+    paint = Paint(ink, {row.name: counts[place % len(counts)] for place, row in enumerate(TABLE.rows)})
+    seen = drawn(write_dot(picture(), paint))
+    assert faults(seen, texts=False) == []
+    assert not has_helvetica() or struck(seen) == []
 
 
 def test_the_machine_shows_every_row() -> None:
@@ -208,17 +221,77 @@ def test_path_of_a_run_is_counted() -> None:
 
 
 def test_coverage_names_what_is_missing() -> None:
-    """A coverage picture has red edges that name the rows never taken, and says how many were."""
+    """A coverage picture has edges of other colours that name the rows never taken, and says how many were."""
     every = [row.name for row in TABLE.rows]
     whole = write_dot(picture("recovery"), counted(every, Ink.COVERAGE))
-    assert "#dc2626" not in whole
+    assert not [line for line in whole.splitlines() if " -> " in line and (MISSED in line or PARTLY in line)]
     some = counted([name for name in every if name != "fallback"], Ink.COVERAGE)
     text = write_dot(picture("recovery"), some)
     edge = next(line for line in text.splitlines() if "label=" in line and "fallback" in line.partition("tooltip")[0])
-    assert "#dc2626" in edge
+    assert PARTLY in edge
     assert "empty_retry" not in edge.partition("tooltip")[0]
     shown = len(picture("recovery").rows)
     assert f"{shown - 1} of {shown} rows covered" in text
+
+
+def _edge(text: str, source: str, target: str) -> str:
+    """The line of an edge without what is only a hint."""
+    (edge,) = [line.partition(", tooltip=")[0] for line in text.splitlines() if line.startswith(f"  {source} -> {target} [")]
+    return edge
+
+
+@pytest.mark.parametrize("name", [MACHINE, "recovery"])
+@pytest.mark.parametrize("ink", [Ink.COVERAGE, Ink.WEIGHT])
+def test_an_edge_may_be_covered_in_part(name: str, ink: Ink) -> None:
+    """Red is an edge of which nothing was taken; one taken in part has a colour of its own, and names only what lacks."""
+    counts = {row.name: 7 for row in TABLE.rows if row.name not in ("salvage", "timer_fired", "attempts_exhausted")}
+    text = write_dot(picture(name), Paint(ink, counts))
+    whole, part, none = (
+        _edge(text, *pair)
+        for pair in (("deciding", "backing_off"), ("deciding", "running_tools"), ("backing_off", "preparing"))
+    )
+    assert MISSED not in whole
+    assert PARTLY not in whole
+    assert PARTLY in part
+    assert "salvage\\l" in part
+    assert "run_tools" not in part
+    assert "×" not in part
+    assert MISSED in none
+    assert "timer_fired" in none
+    for color, words in PAINTED[1:]:
+        assert color in text
+        assert words in text
+
+
+def test_an_edge_without_a_name_has_a_number() -> None:
+    """On the machine an edge to an ending has no room for names: where rows of it lack, a number leads to their list."""
+    counts = {row.name: 7 for row in TABLE.rows if row.name not in ("attempts_exhausted", "max_turns", "aborted_in_tools")}
+    text = write_dot(picture(), Paint(Ink.COVERAGE, counts))
+    for number, source, target, row in (("1", "deciding", "model_error", "attempts_exhausted"),):
+        assert f"<TD>{number}</TD>" in _edge(text, source, target)
+        assert re.search(rf"{number}  {source} to {target}, never taken:\\l    {row}", text)
+    assert "<TD>" not in write_dot(picture(), counted([row.name for row in TABLE.rows], Ink.COVERAGE))
+    assert "<TD>" not in write_dot(picture())
+    for arrow in picture().arrows:
+        assert all(f"{row.name} ×" in text for row in arrow.rows)
+
+
+def test_colours_of_a_coverage_mean_nothing_else() -> None:
+    """Where colours say what was taken, phases, samples of lines and the frame have none of them, and none of their own."""
+    text = write_dot(picture(), counted([], Ink.COVERAGE))
+    phases = [line for line in text.splitlines() if re.match(r"\s+(\w+) \[pos=", line) and "fillcolor" in line]
+    assert len(phases) == len(Phase) + 4
+    usual = {look.color for look in LINES.values()} | {fill.border for fill in BOXES.values()}
+    for line in [*phases, *(line for line in text.splitlines() if "  line_" in line and " -> " in line)]:
+        assert not [color for color in (*usual, COVERED, PARTLY, MISSED) if color in line and color != LINES[Look.ABORT].color]
+
+
+def test_rows_that_share_a_reason_are_told() -> None:
+    """Nine rows go on for seven reasons; the legend says which row is named unlike its reason."""
+    text = write_dot(picture())
+    for row in TABLE.rows:
+        if row.kind is RowKind.CONTINUE and row.reason is not None and row.reason.value != row.name:
+            assert f"{row.name}\\l  goes on by {row.reason}" in text
 
 
 def test_parts_show_their_part() -> None:

@@ -80,8 +80,11 @@ const machine = {
     const room = Math.max(1, Math.min(4, Number(edge.dataset.lines)));
     const lines = rows.slice(0, rows.length > room ? room - 1 : room).map((row) => [`${ROW_NAMES[row]} ×${this.counts[row]}`, now.has(row)]);
     if (rows.length > lines.length) lines.push([`+ ${rows.length - lines.length} more`, false]);
-    const top = Number(edge.dataset.y) - ((lines.length - 1) * LABEL_LINE) / 2 + 4.5;
-    text.replaceChildren(...lines.map(([line, hot], place) => {
+    // Where there is no room beside a name its count stands below it; where the edge runs below the label it grows upwards.
+    const shown = edge.dataset.narrow ? lines.flatMap(([line, hot]) => line.split(/ (?=×)/).map((part) => [part, hot])) : lines;
+    const rise = (shown.length - 1) * LABEL_LINE;
+    const top = Number(edge.dataset.y) - (edge.dataset.above ? rise : rise / 2) + 4.5;
+    text.replaceChildren(...shown.map(([line, hot], place) => {
       const span = document.createElementNS("http://www.w3.org/2000/svg", "tspan");
       span.setAttribute("x", edge.dataset.x);
       span.setAttribute("y", String(top + place * LABEL_LINE));
