@@ -14,6 +14,7 @@ from .difference import agrees
 from .digest import StateDigests
 from .errors import LogDamaged, LogError
 from .format import End, Gap, Header, Record
+from .glance import prompt_of
 from .reader import LogFile, read_log
 from .replay import begin_state, stored_state
 
@@ -78,6 +79,13 @@ class Story:
             self.begin = begin_state(self._log)
         except LogError as error:
             self.problems.append(f"The state in which the run begins is not known. {error}")
+
+    def inherited_prompt(self) -> str:
+        """Give the prompt of the run that a fork goes on with; empty where none is known."""
+        try:
+            return prompt_of(self._log)[0]
+        except (LogError, OSError):
+            return ""
 
     def steps(self) -> Iterator[Told]:
         """Tell the records in order.

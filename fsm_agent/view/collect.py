@@ -161,7 +161,7 @@ class _Gatherer:
             "created": created,
             "model": self._words(story.header.config.model),
             "source": self._words(self._source),
-            "prompt": one_line(self._prompt, 400),
+            "prompt": one_line(self._prompt or self._words(story.inherited_prompt()), 400),
             "torn": story.torn,
             "problem": self._words(" ".join(story.problems)),
             "terminal": None,

@@ -221,6 +221,29 @@ def test_a_repaired_log_shows_its_gap(tmp_path: Path) -> None:
     assert index["terminal"]["reason"] == "completed"
 
 
+def test_a_run_ends_without_its_closing_line_too(tmp_path: Path) -> None:
+    """Where the closing line is torn or missing, the last step says how the run ended; damage is told in sentences."""
+    log = long_log(tmp_path / "a.jsonl", 10, words=5)
+    whole = index_of(render_view(log).html)["terminal"]
+    lines = log.read_bytes().splitlines(keepends=True)
+    for rest in (b"", lines[-1][:30]):
+        log.write_bytes(b"".join(lines[:-1]) + rest)
+        index = index_of(render_view(log).html)
+        assert (index["terminal"], index["torn"]) == (whole, bool(rest))
+    log.write_bytes(b"".join([*lines[:5], *lines[6:]]))
+    made = render_view(log)
+    assert made.damaged
+    assert made.problem.endswith("removed, moved or replaced.")
+
+
+def test_a_fork_has_the_prompt_of_its_run(tmp_path: Path) -> None:
+    """A fork in the middle of a run is named by the prompt of that run."""
+    log = long_log(tmp_path / "a.jsonl", 10, words=5)
+    fork(log, 4, tmp_path / "b.jsonl")
+    prompts = [index_of(render_view(tmp_path / name).html)["prompt"] for name in ("a.jsonl", "b.jsonl")]
+    assert prompts[0] == prompts[1] != ""
+
+
 def test_a_later_run_of_a_session_begins_with_its_history(tmp_path: Path) -> None:
     """A log that continues another one shows the messages that it began with, and names that log."""
     first = tmp_path / "a.jsonl"

@@ -141,7 +141,7 @@ function begin() {
   $("ending").className = !end ? "open" : end.success ? "good" : "bad";
   $("ending").textContent = end ? `${end.reason} / ${end.cause}` : "no end";
   $("ending").title = end ? end.detail : "the run is still on, or its process died";
-  const problems = [INDEX.problem, INDEX.torn ? "The last record is torn: it was cut off while it was written." : "", end && !end.success ? end.detail : ""].filter(Boolean);
+  const problems = [INDEX.problem, INDEX.torn ? `The ${end ? "closing line" : "last record"} is torn: it was cut off while it was written.` : "", end && !end.success ? end.detail : ""].filter(Boolean);
   $("banner").hidden = !problems.length;
   $("banner").textContent = problems.join("  ");
   $("range").max = String(COUNT - 1);
