@@ -54,10 +54,14 @@ def render_png(dot: str) -> bytes:
     Raises:
         DiagramError: if Graphviz is missing or refuses the text.
     """
-    drawn = _draw(_with_dpi(dot), "png")
+    return carrying(_draw(_with_dpi(dot), "png"), digest(dot))
+
+
+def carrying(drawn: bytes, made_of: str) -> bytes:
+    """Put the digest of what a PNG was made of into it, as a ``tEXt`` chunk."""
     # The first chunk is IHDR: 8 bytes of signature, 4 of length, 4 of type, 13 of content, 4 of check sum.
     place = len(_PNG) + 25
-    return drawn[:place] + _chunk(b"tEXt", f"{KEY}\0{digest(dot)}".encode("latin-1")) + drawn[place:]
+    return drawn[:place] + _chunk(b"tEXt", f"{KEY}\0{made_of}".encode("latin-1")) + drawn[place:]
 
 
 def need_program(fmt: str) -> None:
