@@ -26,7 +26,7 @@ def find_log(name: str | None, cwd: str | os.PathLike[str] = ".") -> Path:
 
     Args:
         name: a log, or the id of a session for its newest log; None for the newest log of a folder.
-        cwd: that folder. Logs that do not say where their run worked count where no other does.
+        cwd: that folder.
 
     Raises:
         Problem: if there is none.
@@ -46,10 +46,10 @@ def find_log(name: str | None, cwd: str | os.PathLike[str] = ".") -> Path:
     newest = max(readable, key=lambda one: one.created)
     if name is None:
         here = [one for one in readable if one.folder and os.path.realpath(one.folder) == os.path.realpath(cwd)]
-        here = here or [one for one in readable if not one.folder]
         if not here:
+            where = f"worked in {newest.folder}" if newest.folder else "does not say where it worked"
             raise Problem(
-                f"there is no log of a run in {os.path.abspath(cwd)}; the newest of all worked in {newest.folder}: "
+                f"there is no log of a run in {os.path.abspath(cwd)}; the newest of all {where}: "
                 f"fsm-agent resume {shlex.quote(str(newest.path))}"
             )
         newest = max(here, key=lambda one: one.created)

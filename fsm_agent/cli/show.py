@@ -70,7 +70,8 @@ def _beginning(steps: Steps, mask: Callable[[str], str]) -> None:
     if before is None:
         return
     try:
-        prompt = one_line(mask(prompt_of(steps.log)[0]), 60)
+        text, own = prompt_of(steps.log)
+        prompt = "" if own else one_line(mask(text), 60)
     except (LogError, OSError):  # the steps say what is wrong
         prompt = ""
     click.echo(clean(f"    0  continues {before}") + (f": {prompt}" if prompt else ""))

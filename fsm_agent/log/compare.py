@@ -19,6 +19,7 @@ from .replay import begin_state
 from .shapes import tag_of
 
 _SHORT = 160
+_DIGESTS = ("digest", "final_input_digest")
 
 
 @frozen
@@ -71,25 +72,35 @@ def compare(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> Co
     found = pair.difference(_head(log), _head(other_log)) or pair.difference(_begin(ours[0][0]), _begin(theirs[0][0]))
     if found is not None:
         return Contrast(0, *found, 0)
-    agreed = 0
+    agreed, held = 0, None
     for one, other in zip_longest(_story(ours), _story(theirs)):
         if one is None or other is None:
             names = (NOTHING if one is None else _name(one), NOTHING if other is None else _name(other))
             return Contrast(agreed + 1, "the end of the log", *names, agreed)
+        if isinstance(one, Gap) is not isinstance(other, Gap):
+            return Contrast(agreed + 1, "what is recorded", _name(one), _name(other), agreed)
         found = pair.difference(_value(one), _value(other)) or pair.made(one, other)
+        if found is None and pair.digest is not None and held is None:
+            held = Contrast(agreed + 1, *pair.digest, agreed)
         if found is not None:
             return Contrast(agreed + 1, *found, agreed)
         agreed += 1
     found = pair.difference(_end(log), _end(other_log)) or pair.difference(_reducer(log), _reducer(other_log))
-    return None if found is None else Contrast(agreed + 1, *found, agreed)
+    return held if found is None else Contrast(agreed + 1, *found, agreed)
 
 
 class _Pair:
-    """Compares the values of two logs one after the other, under the names that they have so far."""
+    """Compares the values of two logs one after the other, under the names that they have so far.
+
+    Attributes:
+        digest: the first digest that differs, in the form of a difference. It says less than what follows from the same
+            cause, and is one only where nothing else is.
+    """
 
     def __init__(self) -> None:
         self._names = (Names(), Names())
         self._exact = True
+        self.digest: tuple[str, str, str] | None = None
 
     def difference(self, one: Any, other: Any) -> tuple[str, str, str] | None:
         """Give path and both texts of the first place where two decoded values differ."""
@@ -111,8 +122,9 @@ class _Pair:
     def _path(self, one: Any, other: Any, path: str, key: str) -> tuple[str, str, str] | None:
         if isinstance(one, dict) and isinstance(other, dict):
             for name in [*one, *(name for name in other if name not in one)]:
-                if name == "digest" and "result" in one and one["result"] != other.get("result"):
-                    continue  # it was taken over the result, ids and all
+                if name in _DIGESTS:
+                    self._note(one, other, name, f"{path}.{name}")
+                    continue
                 found = self._path(one.get(name), other.get(name), f"{path}.{name}" if path else name, name)
                 if found is not None:
                     return found
@@ -131,6 +143,15 @@ class _Pair:
                 self._exact = False
                 return None
         return path, *_around(one, other)
+
+    def _note(self, one: dict[str, Any], other: dict[str, Any], name: str, path: str) -> None:
+        left, right = one.get(name), other.get(name)
+        if left == right:
+            return
+        self._exact = False
+        if name == "digest" and one.get("result") != other.get("result"):
+            return  # it was taken over the result, ids and all
+        self.digest = self.digest or (path, *_around(left, right))
 
 
 def _head(log: LogFile) -> Any:

@@ -226,6 +226,16 @@ def test_two_runs_are_compared_by_what_happened(cli: Cli, home: Path) -> None:
     assert said.out.endswith(f'{monday}: "stream_started"\n  {bad}: "stream_failed"\n')
 
 
+def test_digests_are_named_only_where_nothing_else_differs(cli: Cli, home: Path) -> None:
+    """The same demo in another folder: what a tool got and gave is what differs, in words, not a digest of it."""
+    first, second = (demo_log(cli, "repair", home / name) for name in ("one", "another"))
+    said = cli("diff", first, second)
+    assert said.out.splitlines()[0].endswith(": event.result.json"), "its words name the folder"
+    flip(first, 9)
+    cli("replay", first, "--repair")
+    assert "what is recorded\n" in cli("diff", first, second).out
+
+
 def test_later_runs_of_two_sessions_are_compared(cli: Cli, serve: Callable[[str], LoopbackServer]) -> None:
     """The ids of earlier runs are in the history with which a run begins: they are no difference, its words are."""
     source = "title: T.\nexpect: {reason: completed, cause: end_turn}\nprompt: Go.\nreplies: [One., Two.]\n"

@@ -118,6 +118,10 @@ def test_continue_takes_the_newest_log_of_this_folder(
     assert refused.code == 2
     assert f"no log of a run in {home / 'other'}" in refused.error
     assert f"fsm-agent resume {here['log']}" in refused.error
+    assert cli("demo", "--scenario", "hello").code == 0
+    refused = cli("run", "More.", "--continue", *options)
+    assert refused.code == 2
+    assert "does not say where it worked" in refused.error
     there = json.loads(cli("run", "There.", *options).out)
     monkeypatch.chdir(home / "work")
     said = cli("run", "More.", "--continue", *options)
