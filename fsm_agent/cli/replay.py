@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog="Examples: fsm-agent replay run.jsonl; fsm-agent replay run.jsonl --until 12; "
-    "fsm-agent replay run.jsonl --config max_turns=2"
+    "fsm-agent replay run.jsonl --config max_turns=2; fsm-agent replay mylogs --jobs 2"
 )
-@click.argument("log", type=LOG_PATH)
+@click.argument("logs", type=LOG_PATH, nargs=-1, required=True, metavar="LOG...")
 @click.option("--until", type=click.IntRange(0), metavar="N", help="Stop behind record N; 0 is the state before the first.")
 @click.option(
     "--config",
@@ -35,8 +35,15 @@ if TYPE_CHECKING:
     "--repair", is_flag=True, help="First take damaged records out; the log as it was is kept, and gaps are recorded."
 )
 @click.option("--any-table", is_flag=True, help="Also if the log was written under another table or reducer.")
-def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, any_table: bool) -> int:
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=None, help="Processes, for several logs.  [default: one for each core]"
+)
+def command(
+    logs: tuple[Path, ...], until: int | None, pairs: tuple[str, ...], repair: bool, any_table: bool, jobs: int | None
+) -> int:
     """Replay a log without tools, network or key, and compare rows and effects record by record.
+
+    Of several logs, or of all in a folder and the folders in it, there is a line for each.
 
     Exit code 3 if the log is damaged, the replay diverges, or a gap is in its way; the first difference is named. Behind a
     gap that a repair left, the replay goes on from the next stored state, and says so.
@@ -54,6 +61,13 @@ def command(log: Path, until: int | None, pairs: tuple[str, ...], repair: bool, 
     from .settings import read_set
 
     changes = read_set(pairs, "--config")
+    if len(logs) > 1 or logs[0].is_dir():
+        from .replay_many import report_all
+
+        if until is not None or changes or repair:
+            raise Problem("--until, --config and --repair are for one log")
+        return report_all(logs, jobs, check_table=not any_table)
+    (log,) = logs
     if repair:
         from .resuming import mended
 

@@ -1,0 +1,89 @@
+"""Many logs replayed at once: each release can replay all logs that there are."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from attrs import frozen
+
+from .errors import BehaviourChanged, LogError, LogUnreadable
+from .replay import replay
+
+__all__ = ["Verdict", "replay_many"]
+
+
+@frozen
+class Verdict:
+    """What the replay of one log found.
+
+    Attributes:
+        path: the log.
+        records: records that agree.
+        problem: the first difference, or why the log cannot be replayed to its end; empty if all agree.
+        other: it was not replayed: it was written under another table or reducer, or is no log at all.
+        torn: its last line is torn; all before it agree.
+    """
+
+    path: Path
+    records: int = 0
+    problem: str = ""
+    other: bool = False
+    torn: bool = False
+
+
+def replay_many(paths: Sequence[Path], jobs: int, *, check_table: bool = True) -> Iterator[Verdict]:
+    """Replay logs side by side.
+
+    Args:
+        paths: the logs.
+        jobs: processes; with one, or one log, everything happens in this process.
+        check_table: do not replay a log that was written under another table or reducer.
+
+    Yields:
+        A verdict for each, in order. What is wrong with one log stops none of the others.
+    """
+    judge = partial(_judge, check_table=check_table)
+    if jobs < 2 or len(paths) < 2:
+        yield from map(judge, paths)
+        return
+    from ..core import step as _loaded  # noqa: F401 - once, before the processes part
+
+    gc.freeze()
+    context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+    with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=context, initializer=_settle) as pool:
+        try:
+            yield from pool.map(judge, paths)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _settle() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _judge(path: Path, check_table: bool) -> Verdict:
+    try:
+        found = replay(path, check_table=check_table)
+    except (BehaviourChanged, LogUnreadable) as error:
+        return Verdict(path, problem=_brief(path, error), other=True)
+    except LogError as error:
+        return Verdict(path, problem=_brief(path, error))
+    except OSError as error:
+        return Verdict(path, problem=f"cannot be read: {error.strerror}")
+    if found.divergence is not None:
+        return Verdict(path, found.steps, f"diverges: {found.divergence}")
+    if not found.known:
+        return Verdict(path, found.steps, f"stops at a gap: {found.skipped[-1].gap.words}")
+    return Verdict(path, found.steps, torn=found.tail is not None and found.tail.torn)
+
+
+def _brief(path: Path, error: LogError) -> str:
+    return str(error).removeprefix(f"{os.fspath(path)}: ").partition("; ")[0]
