@@ -49,6 +49,21 @@ class Tail:
     chain: str
 
 
+@frozen
+class Place:
+    """A record from behind which a log can be read.
+
+    Attributes:
+        seq: its number.
+        offset: where the line behind it begins, in bytes from the start.
+        chain: its chain, in hex; that it is the right one is for another reader to say.
+    """
+
+    seq: int
+    offset: int
+    chain: bytes
+
+
 class Line:
     """One verified record, as it is written.
 
@@ -143,12 +158,18 @@ class LogFile:
         for line in self.lines():
             yield line if isinstance(line, Gap) else line.record()
 
-    def lines(self) -> Iterator[Line | Gap]:
-        """Read and verify like :meth:`items`, but leave the records as they are written, for who needs a part of them."""
+    def lines(self, place: Place | None = None) -> Iterator[Line | Gap]:
+        """Read and verify like :meth:`items`, but leave the records as they are written, for who needs a part of them.
+
+        Args:
+            place: begin behind this record.
+        """
         salt = self.header.salt.encode()
         chain = chain_of(self._first, b"", salt) or b""
         seq, offset, end, torn, gap = 0, 0, None, False, ""
         with self.path.open("rb") as file:
+            if place is not None:
+                seq, offset, chain = place.seq + 1, file.seek(place.offset), place.chain
             for line in file:
                 if not line.endswith(b"\n"):
                     self._check_torn(seq, line)

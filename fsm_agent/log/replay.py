@@ -19,7 +19,7 @@ from .difference import Divergence, agrees, difference, end_difference, reads_as
 from .digest import StateDigests, state_digest
 from .errors import CodecError, LogDamaged, LogError, LogGap, ReplayDiverged
 from .format import Gap, Header, Record
-from .reader import Line, LogFile, Tail, read_log
+from .reader import Line, LogFile, Place, Tail, read_log
 from .snapshots import unpack
 
 __all__ = ["Divergence", "Replayed", "Skipped", "begin_state", "fold", "next_state", "records_before", "replay", "stored_state"]
@@ -128,13 +128,15 @@ def fold(
     config: LoopConfig | None = None,
     reducer: Reducer | None = None,
     each: Each | None = None,
+    place: Place | None = None,
 ) -> Replayed:
     """Fold a log from a state on, and compare; see :func:`replay`.
 
-    Behind a gap nothing is folded until a record that has its state stored.
+    Behind a gap nothing is folded until a record that has its state stored. With ``place`` the state is that behind this
+    record, and what stands before it is not looked at.
     """
     with _collector_at_rest():
-        return _fold(log, state, until, config, reducer, each)
+        return _fold(log, state, until, config, reducer, each, place)
 
 
 @contextmanager
@@ -156,16 +158,18 @@ def _fold(
     config: LoopConfig | None,
     reducer: Reducer | None,
     each: Each | None,
+    place: Place | None,
 ) -> Replayed:
     config = log.header.config if config is None else config
     reducer = _step() if reducer is None else reducer
-    seq, steps, chain = 0, 0, log.chain
+    steps = 0
+    seq, chain = (0, log.chain) if place is None else (place.seq, place.chain.decode())
     states = StateDigests()
     skipped: tuple[Skipped, ...] = ()
     lost = False
     if until == 0:
         return Replayed(log.header, state, 0, None, None, 0, chain)
-    for line, written in _read_ahead(log, events=each is None):
+    for line, written in _read_ahead(log, place, events=each is None):
         if isinstance(line, Gap):
             skipped += (Skipped(line, 0),)
             lost = True
@@ -202,13 +206,13 @@ def _fold(
     return Replayed(log.header, state, steps, divergence, tail, seq, chain, skipped)
 
 
-def _read_ahead(log: LogFile, *, events: bool) -> Iterator[tuple[Line | Gap, tuple[Event, bytes] | None]]:
+def _read_ahead(log: LogFile, place: Place | None, *, events: bool) -> Iterator[tuple[Line | Gap, tuple[Event, bytes] | None]]:
     """Give the lines of a log with their events, some read at a time.
 
     A processor that verifies and decodes many lines, and then folds them, does each in less time than one that goes to
     and fro. What is wrong with a line is told when its turn comes, so a difference before it is told first.
     """
-    lines = log.lines()
+    lines = log.lines(place)
     wrong: LogError | OSError | None = None
     more = True
     while more:
