@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, Literal
 
 import click
 
@@ -77,8 +77,26 @@ class Paint:
         return click.style(text, fg=colour, bold=bold or None, dim=dim or None) if self.on else text
 
 
+def width_of(stream: IO[str] | None) -> int:
+    """Give the columns of a stream: those of its own terminal, or as many as anybody wants where it is none."""
+    if stream is None or not is_terminal(stream):
+        return WIDEST
+    try:
+        # COLUMNS may be that of another terminal: what runs there may have exported it.
+        found = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        found = 0
+    asked = os.environ.get("COLUMNS", "")
+    return found or (int(asked) if asked.isdecimal() else 0) or 80
+
+
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, stream: IO[str] | None = None, right: Sequence[int] = ()
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    stream: IO[str] | None = None,
+    right: Sequence[int] = (),
+    whole: Sequence[int] = (),
 ) -> str:
     """Lay out a table.
 
@@ -87,6 +105,7 @@ def table(
         rows: the cells; control characters are shown, not sent.
         stream: where it goes, by default standard output; on a terminal it is folded to the width.
         right: columns that are set to the right.
+        whole: columns whose cells are not broken as long as others can be: names that are copied.
 
     Returns:
         The lines, each with its newline.
@@ -101,14 +120,15 @@ def table(
     colours = coloured(stream)
     made = Table(box=None, pad_edge=False, header_style="bold" if colours else "none")
     for place, title in enumerate(head):
-        made.add_column(title, justify="right" if place in right else "left", overflow="fold")
+        side: Literal["right", "left"] = "right" if place in right else "left"
+        made.add_column(title, justify=side, overflow="fold", no_wrap=place in whole)
     for row in rows:
         made.add_row(*(Text(clean(cell)) for cell in row))
-    width = None if is_terminal(stream) else WIDEST
     text = StringIO()
     Console(
         file=text,
-        width=width,
+        width=width_of(stream),
+        height=25,  # without one a dumb terminal would be taken for one of 80 columns
         force_terminal=colours,
         color_system="standard" if colours else None,
         legacy_windows=False,

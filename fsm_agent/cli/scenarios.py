@@ -55,5 +55,5 @@ def list_text() -> str:
     parts = []
     for title, members in groups(scenarios):
         rows = [(scenario.name, what, scenario.title) for what, scenario in members]
-        parts.append(paint(title, bold=True) + "\n\n" + table(("scenario", "shows", "what happens"), rows))
+        parts.append(paint(title, bold=True) + "\n\n" + table(("scenario", "shows", "what happens"), rows, whole=(0,)))
     return "\n".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from fsm_agent.core.phases import ContinueReason, TerminalReason
 from fsm_agent.scenario import catalog, load
 
 from .conftest import Cli, process
+from .test_logs import on_terminal
 
 
 def test_demo_repairs_the_project(home: Path) -> None:
@@ -81,6 +83,18 @@ def test_list_names_every_scenario_once(cli: Cli) -> None:
     names = [line.split()[0] for line in said.out.splitlines() if line and line.split()[0] in catalog()]
     assert sorted(names) == list(catalog())
     assert all(reason.value in said.out for reason in (*ContinueReason, *TerminalReason))
+
+
+def test_the_list_fits_a_terminal_and_is_whole_in_a_pipe(cli: Cli, home: Path) -> None:
+    """On a terminal no line is longer than it is wide, and no name is broken; in a pipe each scenario is one line."""
+    scenarios = [load(name) for name in catalog()]
+    for columns in (60, 80, 120):
+        shown = re.sub("\x1b\\[[0-9;]*m", "", on_terminal("demo", "--list", columns=columns)).splitlines()
+        assert max(map(len, shown)) <= columns
+        assert {one.name for one in scenarios} <= {line.split()[0] for line in shown if line.strip()}
+    piped = cli("demo", "--list").out.splitlines()
+    for one in scenarios:
+        assert next(line for line in piped if line.split()[:1] == [one.name]).endswith(one.title)
 
 
 def test_unknown_scenario(cli: Cli) -> None:
