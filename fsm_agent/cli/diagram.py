@@ -10,7 +10,7 @@ import click
 
 from .pictures import DRAWN, PAINTED, check_drawable, endings, format_of
 from .problems import Problem
-from .writing import OutputFile, tell_written, write_file
+from .writing import OutputFile, is_file, tell_written, write_file
 
 if TYPE_CHECKING:
     from ..diagram import Paint
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     help="Paint the path of this run, with counts.",
 )
 @click.option("--coverage", is_flag=True, help="Paint which rows the runs of all --log together have taken.")
-@click.option("--output", type=OutputFile(), metavar="FILE", help=f"A file: {endings(DRAWN)}.  [default: standard output]")
+@click.option(
+    "--output", type=OutputFile(dash=True), metavar="FILE", help=f"A file: {endings(DRAWN)}.  [default: standard output]"
+)
 def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool, output: Path | None) -> int:
     """Draw the declared machine, a part of it, or the path of a run.
 
@@ -47,6 +49,7 @@ def command(fmt: str | None, focus: str, logs: tuple[Path, ...], coverage: bool,
 
     if focus not in (MACHINE, *FOCI):
         raise click.UsageError(f"--focus: there is no part {focus!r}; there are {', '.join((MACHINE, *FOCI))}")
+    output = output if is_file(output) else None
     formats = PAINTED if logs else DRAWN
     chosen = fmt or format_of(output, formats, "--output", f"; or name one with --format, of {', '.join(formats)}")
     if chosen not in formats:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from .log_param import LOG_PATH
-from .writing import OutputFile, tell_written, write_file
+from .writing import OutputFile, is_file, tell_written, write_file
 
 
 @click.command(
@@ -27,7 +27,7 @@ from .writing import OutputFile, tell_written, write_file
 )
 @click.option("--at", type=click.IntRange(1), metavar="N", help="messages: as they were behind record N.")
 @click.option("--content", is_flag=True, help="otel: with what was said, and what tools got and gave.")
-@click.option("--output", type=OutputFile(), metavar="FILE", help="[default: standard output]")
+@click.option("--output", type=OutputFile(dash=True), metavar="FILE", help="[default: standard output]")
 @click.option("--raw", is_flag=True, help="Do not mask secrets.")
 def command(log: Path, form: str, at: int | None, content: bool, output: Path | None, raw: bool) -> int:
     """Export a log as messages of the API, or as spans.
@@ -51,7 +51,7 @@ def command(log: Path, form: str, at: int | None, content: bool, output: Path | 
             else export_otel(log, content=content, mask=masker.mask)
         )
     text = json.dumps(made, ensure_ascii=False, indent=1) + "\n"
-    if output is None:
+    if output is None or not is_file(output):
         sys.stdout.buffer.write(text.encode())
         return 0
     write_file(output, text.encode())

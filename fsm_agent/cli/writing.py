@@ -12,10 +12,12 @@ from .problems import Problem
 
 
 class OutputFile(click.Path):
-    """A file to be written. What is wrong with its place is said at once, not when the work is done."""
+    """A file to be written. What is wrong with its place is said at once, not when the work is done.
+
+    With ``dash`` a ``-`` is let through, for standard output; without, it is none, rather than a file of that name.
+    """
 
     def __init__(self, *, dash: bool = False) -> None:
-        """Make the type; ``dash`` lets ``-`` stand for standard output."""
         super().__init__(path_type=Path, allow_dash=dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -25,9 +27,17 @@ class OutputFile(click.Path):
             Problem: if no file can be written there.
         """
         place = Path(str(super().convert(value, param, ctx)))
-        if not (self.allow_dash and str(place) == "-"):
-            check_place(place, "" if param is None else param.opts[-1])
+        option = "" if param is None else param.opts[-1]
+        if str(place) != "-":
+            check_place(place, option)
+        elif not self.allow_dash:
+            raise Problem(f"{option} -: this does not go to standard output; name a file")
         return place
+
+
+def is_file(place: Path | None) -> bool:
+    """Say whether a file is named, and neither nothing nor standard output."""
+    return place is not None and str(place) != "-"
 
 
 def check_place(place: Path, option: str = "") -> None:

@@ -71,6 +71,17 @@ def test_a_place_that_cannot_be_written_is_said_before_any_work(cli: Cli, home: 
     assert "scxml shows no path of a run" in said.error
 
 
+def test_a_dash_is_standard_output(cli: Cli, home: Path) -> None:
+    """``-`` is no file of that name: it is standard output, and where that cannot be it is refused."""
+    log = demo_log(cli, "next-turn", home / "one")
+    assert cli("diagram", "--format", "dot", "--output", "-").out == cli("diagram", "--format", "dot").out
+    assert cli("export", log, "--output", "-").out == cli("export", log).out
+    said = cli("explore", "limits", "--coverage", "-")
+    assert (said.code, said.out) == (2, "")
+    assert "does not go to standard output; name a file" in said.error
+    assert not Path("-").exists()
+
+
 def test_path_of_a_run(cli: Cli, home: Path) -> None:
     """The rows of a log are painted; the coverage of several too."""
     one = demo_log(cli, "next-turn", home / "one")
