@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-from anyio import to_thread
 from attrs import field, frozen
 
 from ..core.blocks import text_block
@@ -17,6 +16,7 @@ from ..core.effects import GatherAttachments, PrefetchKind, StartPrefetch, Summa
 from ..core.events import AttachmentsGathered, PrefetchFinished, ToolUseSummaryReady
 from ..core.messages import Message, MessageKind, message
 from ..core.usage import ModelUsage
+from .threads import run_on_thread
 from .tools.body import failure_text
 
 Pieces = str | Message | Sequence["str | Message"] | None
@@ -165,7 +165,7 @@ async def _call(provider: Provider, effect: Any, outcome: list[tuple[Any, str]])
         if inspect.iscoroutinefunction(provider.call):
             outcome.append((await provider.call(effect), ""))
             return
-        value = await to_thread.run_sync(provider.call, effect, abandon_on_cancel=True)
+        value = await run_on_thread(provider.call, effect)
         outcome.append((await value if inspect.isawaitable(value) else value, ""))
     except BaseException as problem:
         if isinstance(problem, GeneratorExit):

@@ -10,10 +10,10 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-from anyio import to_thread
 from attrs import frozen
 
 from ...core.blocks import clean_text, dumps
+from ..threads import run_on_thread
 from ..tools.body import failure_text
 from ..tools.bounded import decode
 from ..tools.process import ProcessResult, Spawn, run_process
@@ -76,7 +76,7 @@ async def _call(hook: Hook, value: Mapping[str, Any], answer: list[Answer]) -> N
         if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None)):  # noqa: B004
             found: Any = call(value)
         else:
-            found = await to_thread.run_sync(call, value, abandon_on_cancel=True)
+            found = await run_on_thread(call, value)
         answer.append(_checked(await found if inspect.isawaitable(found) else found))
     except BaseException as problem:
         if isinstance(problem, GeneratorExit):

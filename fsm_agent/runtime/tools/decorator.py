@@ -10,8 +10,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
-from anyio import to_thread
-
+from ..threads import run_on_thread
 from .base import JsonObject, Tool, ToolContext, ToolOutput, object_schema
 from .results import to_output
 
@@ -72,7 +71,7 @@ class FunctionTool(Tool):
             arguments[self._context_name] = context
         if inspect.iscoroutinefunction(self._function):
             return to_output(await self._function(**arguments))
-        return to_output(await to_thread.run_sync(lambda: self._function(**arguments), abandon_on_cancel=True))
+        return to_output(await run_on_thread(lambda: self._function(**arguments)))
 
 
 @overload

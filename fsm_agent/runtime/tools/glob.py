@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from anyio import to_thread
-
 from ...core.blocks import clean_text
+from ..threads import run_on_thread
 from .base import Access, AccessKind, Call, JsonObject, Tool, ToolContext, ToolError, ToolOutput, object_schema
 from .paths import Workspace
 from .walk import glob_pattern, walk
@@ -58,9 +57,7 @@ class Glob(Tool):
 
     async def run(self, tool_input: JsonObject, context: ToolContext) -> ToolOutput:
         """Search."""
-        return await to_thread.run_sync(
-            _search, str(tool_input["path"]), str(tool_input["pattern"]), context, abandon_on_cancel=True
-        )
+        return await run_on_thread(_search, str(tool_input["path"]), str(tool_input["pattern"]), context)
 
 
 def _search(root: str, pattern: str, context: ToolContext) -> ToolOutput:

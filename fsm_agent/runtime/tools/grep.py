@@ -6,9 +6,8 @@ import os
 import shutil
 from typing import Any
 
-from anyio import to_thread
-
 from ...core.events import Outcome
+from ..threads import run_on_thread
 from .base import Access, AccessKind, Call, JsonObject, Tool, ToolContext, ToolError, ToolOutput, object_schema
 from .bounded import decode
 from .grepping import Hit, Query, search
@@ -106,7 +105,7 @@ class Grep(Tool):
         if self._ripgrep:
             hits, cut = await _ripgrep(self._ripgrep, query, context)
         else:
-            hits, cut = await to_thread.run_sync(search, query, context, abandon_on_cancel=True)
+            hits, cut = await run_on_thread(search, query, context)
         return _shown(hits, cut, mode, dict(tool_input), context)
 
 
