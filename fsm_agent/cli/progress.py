@@ -37,3 +37,18 @@ def progress(path: Path) -> Iterator[Callable[[Record, Step], None] | None]:
                 bar.update(task, description=f"replaying: record {record.seq}")
 
         yield each
+
+
+@contextmanager
+def waiting(path: Path) -> Iterator[None]:
+    """Say on a terminal that a large log is being replayed; without a bar, whose thread would keep processes from parting."""
+    size = path.stat().st_size
+    if not is_terminal(sys.stderr) or size < _LARGE:
+        yield
+        return
+    words = f"replaying {size / 1e6:,.0f} MB ..."
+    print(words, end="\r", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print(" " * len(words), end="\r", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 )
 @click.option("--any-table", is_flag=True, help="Also if the log was written under another table or reducer.")
 @click.option(
-    "--jobs", type=click.IntRange(1, 64), default=None, help="Processes, for several logs.  [default: one for each core]"
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=None,
+    help="Processes, for several logs or a large one.  [default: one for each core]",
 )
 def command(
     logs: tuple[Path, ...], until: int | None, pairs: tuple[str, ...], repair: bool, any_table: bool, jobs: int | None
@@ -54,10 +58,11 @@ def command(
     from ..core.config import ConfigError
     from ..log.errors import BehaviourChanged
     from ..log.glance import continued
+    from ..log.parts import replay_in_parts
     from ..log.reader import read_log
     from ..log.replay import replay
     from .log_files import log_problems
-    from .progress import progress
+    from .progress import progress, waiting
     from .settings import read_set
 
     changes = read_set(pairs, "--config")
@@ -79,12 +84,17 @@ def command(
             config = _changed(header.config, changes) if changes else None
         except ConfigError as error:
             raise Problem(str(error)) from None
+        jobs = jobs or os.cpu_count() or 1
         begun = perf_counter()
-        with progress(log) as each:
-            try:
-                found = replay(log, until, config=config, check_table=not any_table, each=each)
-            except BehaviourChanged as error:
-                raise Problem(f"{str(error).partition('; ')[0]}; to replay it all the same, add --any-table", LOG) from None
+        try:
+            if until is None and config is None and jobs > 1:
+                with waiting(log):
+                    found = replay_in_parts(log, jobs, check_table=not any_table)
+            else:
+                with progress(log) as each:
+                    found = replay(log, until, config=config, check_table=not any_table, each=each)
+        except BehaviourChanged as error:
+            raise Problem(f"{str(error).partition('; ')[0]}; to replay it all the same, add --any-table", LOG) from None
         seconds = perf_counter() - begun
     return _report(found, seconds, until, log, before)
 

@@ -1,0 +1,165 @@
+"""One log replayed in parts at once, each from a state that is stored in it.
+
+A part ends with the record whose state the next one begins with. It is folded up to there, and compared with the digest
+that the record holds of that state, like every record; so the parts together show what one fold shows. Whatever is not
+plainly right in one of them is left to a fold of the whole, which names the first difference.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection
+
+from attrs import evolve, frozen
+
+from .behaviour import check_present
+from .errors import LogError
+from .format import Record, is_whole, stated_chain
+from .reader import Line, LogFile, Place, read_log
+from .replay import Replayed, begin_state, fold, replay, stored_state
+
+__all__ = ["LARGE", "replay_in_parts"]
+
+LARGE = 500_000
+"""Bytes of a log from which on parts are worth their while."""
+_WORD = b',"snapshot":"'
+_UNPACKING = 0.08
+"""Part of a fold that it takes to unpack the state in its middle: so much shorter is a part that begins with one."""
+
+
+@frozen
+class _Cut:
+    """Where one part ends and the next begins."""
+
+    place: Place
+    record: Record
+
+
+def replay_in_parts(path: str | os.PathLike[str], jobs: int, *, check_table: bool = True) -> Replayed:
+    """Replay a log like :func:`fsm_agent.log.replay.replay`, in several processes where that can be done.
+
+    Small logs, logs without stored states, and programs with several threads, which cannot part safely, are replayed in
+    one piece.
+
+    Args:
+        path: the log.
+        jobs: processes.
+        check_table: refuse a log that was written under another transition table, or by another version of the reducer.
+
+    Returns:
+        What the replay of the whole log gives.
+
+    Raises:
+        LogError: as ``replay`` does.
+        OSError: if the file cannot be read.
+    """
+    if jobs > 1 and threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods():
+        log = read_log(path)
+        if check_table:
+            check_present(path, log.header)
+        cuts = _cuts(log, jobs)
+        found = _together(log, cuts) if cuts else None
+        if found is not None:
+            return found
+    return replay(path, check_table=check_table)
+
+
+def _cuts(log: LogFile, jobs: int) -> list[_Cut]:
+    """Find records with stored states that part the log into about equal pieces."""
+    size = log.path.stat().st_size
+    if size < LARGE:
+        return []
+    found: list[_Cut] = []
+    with log.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        for number in range(1, jobs):
+            share = number / jobs
+            cut = _near(log, text, int(size * (share + _UNPACKING / jobs)))
+            if cut is not None and (not found or cut.place.seq > found[-1].place.seq):
+                found.append(cut)
+    return found
+
+
+def _near(log: LogFile, text: mmap.mmap, target: int) -> _Cut | None:
+    """Give the record with a stored state that is nearest to an offset."""
+    ahead, behind = text.find(_WORD, target), text.rfind(_WORD, 0, target)
+    for at in sorted((one for one in (ahead, behind) if one >= 0), key=lambda one: abs(one - target)):
+        start, stop = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at) + 1
+        line = text[start:stop]
+        if start == 0 or not is_whole(line):
+            continue
+        # By its place it is this record; where lines are missing or too many, the log is not parted here.
+        seq = text[:start].count(b"\n")
+        try:
+            record = Line(log, seq, line, stated_chain(line), b"", 0).record()
+        except LogError:
+            continue
+        if record.snapshot and record.state:
+            return _Cut(Place(seq, stop, stated_chain(line)), record)
+    return None
+
+
+def _together(log: LogFile, cuts: list[_Cut]) -> Replayed | None:
+    """Fold all parts at once, the last one in this process; None if one of them is not plainly right."""
+    from ..core import step as _loaded  # noqa: F401 - once, before the processes part
+
+    context = multiprocessing.get_context("fork")
+    gc.freeze()
+    parts: list[tuple[multiprocessing.context.ForkProcess, Connection]] = []
+    try:
+        for number, cut in enumerate(cuts):
+            here, there = context.Pipe(duplex=False)
+            before = cuts[number - 1] if number else None
+            process = context.Process(target=_fold_part, args=(log, before, cut, there), daemon=True)
+            process.start()
+            there.close()
+            parts.append((process, here))
+        last = _folded(log, cuts[-1], None)
+        counts = [_heard(pipe) for _, pipe in parts]
+    finally:
+        gc.unfreeze()
+        for process, pipe in parts:
+            pipe.close()
+            process.terminate()
+            process.join()
+    if last is None or any(count is None for count in counts):
+        return None
+    return evolve(last, steps=last.steps + sum(count or 0 for count in counts))
+
+
+def _heard(pipe: Connection) -> int | None:
+    try:
+        count: int | None = pipe.recv()
+    except (EOFError, OSError):
+        return None
+    return count
+
+
+def _fold_part(log: LogFile, before: _Cut | None, to: _Cut, pipe: Connection) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    found = _folded(log, before, to)
+    pipe.send(None if found is None else found.steps)
+    pipe.close()
+    os._exit(0)  # what the program does at its end is not for a part of it
+
+
+def _folded(log: LogFile, begin: _Cut | None, to: _Cut | None) -> Replayed | None:
+    """Fold one part; None unless all of it agrees, and it ends where it should."""
+    try:
+        state = begin_state(log) if begin is None else stored_state(log, begin.record)
+        if state is None:
+            return None
+        place = None if begin is None else begin.place
+        found = fold(log, state, None if to is None else to.place.seq, place=place)
+    except (LogError, OSError):
+        return None
+    if found.divergence is not None or found.skipped:
+        return None
+    if to is not None and (found.seq, found.chain) != (to.place.seq, to.place.chain.decode()):
+        return None
+    return found
