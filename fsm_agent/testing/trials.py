@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,13 @@ from attrs import field, frozen
 from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.outputs import Terminal
+from ..core.phases import AbortReason
 from ..core.state import LoopState, Step
 from ..laws import LAWS, Law, Over, need_laws
 from ..laws.runs import RUN_LAWS
 from ..runtime.hooks.runner import HookSet
 from .injection import judged
+from .limit import limited
 from .run_checker import Evidence
 from .watching import Seen, Watch, counted
 
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 MODEL = "claude-sonnet-5-5"
 MOST_CALLS = 100
 """Model calls after which a trial gives up."""
+SECONDS = 30.0
+"""Real time after which a trial is ended."""
 _INSIDE = threading.Lock()
 """Held by the trial whose folder is the current one."""
 
@@ -98,6 +102,7 @@ def trial(
     folder: Path | None = None,
     tools_may_fail: bool = False,
     hooks_may_fail: bool = False,
+    seconds: float = SECONDS,
     **settings: Any,
 ) -> Trial:
     """Run an agent with tools and hooks of one's own against a scripted model, and judge everything.
@@ -115,6 +120,7 @@ def trial(
         folder: the workspace; by default a new one that is removed afterwards.
         tools_may_fail: a tool that raises or runs out of time is a note, not a problem.
         hooks_may_fail: a hook that raises, runs out of time or gives no verdict is a note, not a problem.
+        seconds: real time after which the run is ended; what did not end by then is a problem.
         settings: further settings of :class:`fsm_agent.Agent`.
 
     Returns:
@@ -137,6 +143,7 @@ def trial(
             folder=folder,
             tools_may_fail=tools_may_fail,
             hooks_may_fail=hooks_may_fail,
+            seconds=seconds,
             **settings,
         )
 
@@ -153,14 +160,17 @@ async def trial_async(
     folder: Path | None = None,
     tools_may_fail: bool = False,
     hooks_may_fail: bool = False,
+    seconds: float = SECONDS,
     **settings: Any,
 ) -> Trial:
     """Do as :func:`trial` does, inside a running event loop."""
     script, own, may_fail = _script(replies), need_laws(laws), (tools_may_fail, hooks_may_fail)
+    if not seconds > 0:
+        raise ValueError(f"seconds={seconds}: the limit of a trial must be above 0")
     if folder is not None:
-        return await _run(folder.absolute(), script, tools, hooks, own, prompt, may_fail, settings)
+        return await _run(folder.absolute(), script, tools, hooks, own, prompt, may_fail, seconds, settings)
     with tempfile.TemporaryDirectory(prefix="fsm-agent-trial-") as made:
-        return await _run(Path(made), script, tools, hooks, own, prompt, may_fail, settings)
+        return await _run(Path(made), script, tools, hooks, own, prompt, may_fail, seconds, settings)
 
 
 def _in_event_loop() -> bool:
@@ -206,6 +216,7 @@ async def _run(
     laws: tuple[Law, ...],
     prompt: str,
     may_fail: tuple[bool, bool],
+    seconds: float,
     settings: dict[str, Any],
 ) -> Trial:
     from ..server.app import LoopbackServer
@@ -227,7 +238,18 @@ async def _run(
         watch = Watch(folder, begin, seen, tools, hooks)
         if isinstance(agent.deps.hooks, HookSet):
             agent.deps.hooks.on_answer = watch.answer
-        with _inside(folder):
+
+        def late() -> Callable[[], None]:
+            assert watch is not None
+            asked = agent.deps.hooks.asked if isinstance(agent.deps.hooks, HookSet) else []
+            left = counted([*watch.running(), *(f"the {hook.label}" for hook in tuple(asked))])
+            seen.others.append(
+                f"the run was ended after {seconds:g} s, the limit of the trial (seconds={seconds:g}): "
+                + (f"{', '.join(left)} did not end" if left else f"it stood in {run.state.phase}")
+            )
+            return lambda: run.abort(AbortReason.INTERRUPT)
+
+        with _inside(folder), limited(seconds, late):
             async with run:
                 async for _ in run:
                     pass

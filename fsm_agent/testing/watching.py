@@ -121,6 +121,10 @@ class Watch:
             keys = ", ".join(map(repr, answer.output))
             self.seen.hooks.append(f"the {hook.label} gave an object of which no key is known ({keys}): it decides nothing")
 
+    def running(self) -> list[str]:
+        """Name the tools whose calls have begun and not ended."""
+        return [f"the tool {name}" for name in tuple(self._running.values())]
+
     def end(self, terminal: Terminal | None, asked: int, scripted: int) -> None:
         """Say what the whole run shows.
 

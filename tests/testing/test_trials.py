@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from fsm_agent.core.phases import Cause
 from fsm_agent.laws import Edge, edge_law
 from fsm_agent.runtime.hooks.config import Hook, HookEvent
 from fsm_agent.runtime.tools.base import ToolContext, ToolError
-from fsm_agent.server.replies import calls
+from fsm_agent.server.replies import Stall, calls, says
 from fsm_agent.server.replies import tool as use
 from fsm_agent.testing import Bounds, explore, trial, trial_async
 
@@ -274,6 +276,65 @@ def test_what_is_no_law_no_hook_no_script() -> None:
         trial("Done.")
     with pytest.raises(TypeError, match="at least one answer"):
         trial([])
+
+
+@tool(read_only=True, timeout=None)
+def endless() -> str:
+    """Never end."""
+    threading.Event().wait()
+    return ""
+
+
+@tool(read_only=True, timeout=None)
+async def holding() -> str:
+    """Never give the event loop back."""
+    time.sleep(10**6)
+    return ""
+
+
+@tool(read_only=True, timeout=None)
+async def dozing() -> str:
+    """Never end, and be cancelled."""
+    await anyio.sleep(10**6)
+    return ""
+
+
+def _deaf(payload: Mapping[str, Any]) -> None:
+    threading.Event().wait()
+
+
+@pytest.fixture(scope="module")
+def warm() -> None:
+    """Import what the first trial imports, so that a short limit has to do with the tool only."""
+    trial(["Done."]).check()
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("endless_tool", [endless, holding, dozing])
+def test_a_tool_that_never_ends(endless_tool: Any) -> None:
+    """The trial has a limit of its own, and names the tool; tools that may fail must end all the same."""
+    went = trial([calls(use(endless_tool.name, {})), "Done."], tools=[endless_tool], seconds=2, tools_may_fail=True)
+    said = f"the run was ended after 2 s, the limit of the trial (seconds=2): the tool {endless_tool.name} did not end"
+    assert went.problems == (said,)
+    assert went.terminal is not None
+    assert went.terminal.cause is Cause.INTERRUPT
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_hook_and_a_model_that_never_end(anyio_backend: str) -> None:
+    """Of several hooks the one that does not end is named; where nothing of the user's runs, the phase is."""
+
+    async def test() -> None:
+        quick = Hook(HookEvent.STOP, call=lambda payload: None, name="quick")
+        went = await trial_async(["Done."], hooks=[quick, Hook(HookEvent.STOP, call=_deaf, timeout=600)], seconds=2)
+        (words,) = went.problems
+        assert words.endswith("(seconds=2): the Stop hook '_deaf' did not end")
+        (words,) = (await trial_async([Stall(says("Done."), after_frames=2)], seconds=2)).problems
+        assert words.endswith("(seconds=2): it stood in calling_model")
+        with pytest.raises(ValueError, match="seconds=0: the limit of a trial must be above 0"):
+            await trial_async(["Done."], seconds=0)
+
+    anyio.run(test, backend=anyio_backend)
 
 
 def test_a_trial_is_shown_in_a_line() -> None:

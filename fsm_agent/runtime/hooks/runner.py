@@ -36,6 +36,7 @@ class HookSet:
     Attributes:
         warnings: failures of hooks that decided nothing, and messages of hooks for the user, in order.
         on_answer: told of every answer, as it was understood; None for nobody.
+        asked: hooks that have not answered yet.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class HookSet:
         self._check = check
         self.warnings: list[str] = []
         self.on_answer: Callable[[Hook, Answer], None] | None = None
+        self.asked: list[Hook] = []
 
     def for_agent(self, name: str, agent_id: str) -> HookSet:
         """Give the hooks of a sub-agent: the same ones, told which agent it is; ``SubagentStop`` stands for ``Stop``.
@@ -81,7 +83,7 @@ class HookSet:
             self._hooks, cwd=self._cwd, env=self._env, base={**self._base, "agent_type": name, "agent_id": agent_id}
         )
         hooks._stop_event = HookEvent.SUBAGENT_STOP
-        hooks.warnings, hooks.on_answer = self.warnings, self.on_answer
+        hooks.warnings, hooks.on_answer, hooks.asked = self.warnings, self.on_answer, self.asked
         return hooks
 
     def has(self, event: HookEvent) -> bool:
@@ -109,7 +111,11 @@ class HookSet:
         value = {**self._base, **RUN_FIELDS.get(), "hook_event_name": event.value, **fields}
 
         async def one(index: int, hook: Hook) -> None:
-            answers[index] = await run_hook(hook, value, cwd=self._cwd, env=self._env)
+            self.asked.append(hook)
+            try:
+                answers[index] = await run_hook(hook, value, cwd=self._cwd, env=self._env)
+            finally:
+                self.asked.remove(hook)
 
         async with anyio.create_task_group() as group:
             for index, hook in enumerate(chosen):
