@@ -254,6 +254,10 @@ class LoopbackServer:
             if isinstance(error, asyncio.CancelledError):
                 raise
             return web.Response(status=500)
+        except Exception as error:
+            # The client sees a broken answer; what broke it is kept where a test looks.
+            exchange.error = f"{type(error).__name__}: {error}"
+            raise
         finally:
             exchange.finished = True
             if self._on_request is not None:

@@ -41,7 +41,7 @@ class Exchange:
         sent: pieces that were written, in order.
         finished: the server is done with it.
         client_left: the client closed the connection before the server was done.
-        error: what went wrong inside the script, if something did.
+        error: what went wrong inside the script or the server, if something did.
     """
 
     number: int

@@ -182,13 +182,21 @@ def _in_event_loop() -> bool:
 
 
 def _script(replies: Sequence[Reply | str]) -> list[Reply]:
+    from ..server.replies import Reply as Answerable
     from ..server.replies import says
 
     if isinstance(replies, str):
         raise TypeError(f"replies are a list of what the model answers: write [{replies!r}]")
     if not replies:
         raise TypeError("replies are empty: the model needs at least one answer")
-    return [says(reply) if isinstance(reply, str) else reply for reply in replies]
+    script = [says(reply) if isinstance(reply, str) else reply for reply in replies]
+    for number, reply in enumerate(script, 1):
+        if not isinstance(reply, Answerable):
+            raise TypeError(
+                f"reply {number} is {reply!r}, which no model answers: write a text, or what fsm_agent.server.replies makes, "
+                "such as calls(tool(...))"
+            )
+    return script
 
 
 @contextmanager
@@ -255,6 +263,7 @@ async def _run(
                     pass
         await to_thread.run_sync(server.wait_idle)
         seen.others.extend(f"request {number}: {words}" for number, words in server.breaches)
+        seen.others.extend(f"request {one.number}: the script failed: {one.error}" for one in server.requests if one.error)
         bodies = tuple(exchange.body for exchange in server.messages)
     watch.end(watch.steps[-1][1].state.terminal, len(bodies), len(script))
     return _judge(agent.config, begin, watch, laws, bodies, may_fail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from fsm_agent.core.phases import Cause
 from fsm_agent.laws import Edge, edge_law
 from fsm_agent.runtime.hooks.config import Hook, HookEvent
 from fsm_agent.runtime.tools.base import ToolContext, ToolError
-from fsm_agent.server.replies import Stall, calls, says
+from fsm_agent.server.replies import Blocks, RawBody, Stall, calls, says
 from fsm_agent.server.replies import tool as use
 from fsm_agent.testing import Bounds, explore, trial, trial_async
 
@@ -276,12 +276,24 @@ def test_what_is_no_law_no_hook_no_script() -> None:
         trial("Done.")
     with pytest.raises(TypeError, match="at least one answer"):
         trial([])
+    with pytest.raises(TypeError, match=r"reply 2 is 5, which no model answers: write a text, or what .*replies makes"):
+        trial(["Done.", 5])  # type: ignore[list-item]
+
+
+def test_a_script_that_fails_is_a_problem() -> None:
+    """A reply that cannot be sent, before its first byte or behind it, is no good trial, even though the run ends in order."""
+    for broken in (Blocks((5,)), RawBody((b"event: ping\n\n", 5))):  # type: ignore[arg-type]
+        went = trial([broken, "Done."], max_attempts=1)
+        assert any(words.startswith("request 0: the script failed: ") for words in went.problems), went.report
+
+
+RELEASE = threading.Event()
 
 
 @tool(read_only=True, timeout=None)
 def endless() -> str:
     """Never end."""
-    threading.Event().wait()
+    RELEASE.wait()
     return ""
 
 
@@ -300,13 +312,15 @@ async def dozing() -> str:
 
 
 def _deaf(payload: Mapping[str, Any]) -> None:
-    threading.Event().wait()
+    RELEASE.wait()
 
 
 @pytest.fixture(scope="module")
-def warm() -> None:
-    """Import what the first trial imports, so that a short limit has to do with the tool only."""
+def warm() -> Iterator[None]:
+    """Import what the first trial imports, so that a short limit has to do with the tool only; release the threads at last."""
     trial(["Done."]).check()
+    yield
+    RELEASE.set()
 
 
 @pytest.mark.usefixtures("warm")
