@@ -15,7 +15,7 @@ from ..core.blocks import dumps
 from ..core.config import LoopConfig, Microcompact
 from ..core.context.microcompact import mode
 from ..core.context.store import Tally
-from ..core.context.tally import extend
+from ..core.context.tally import CLEARED_TOKENS, extend
 from ..core.control import Control
 from ..core.effects import EffectKind
 from ..core.memo import by_identity
@@ -111,7 +111,7 @@ def behind(state: LoopState, config: LoopConfig, *, loops: bool = False) -> Valu
         _large([item.tokens for _, item in inbox.commands]),
         data.context.open_server_calls,
         data.call_ids != "\n",
-        _large([0 if call.result is None else call.result.tokens for call in iteration.calls]),
+        _results(iteration.calls, config),
         tuple([_answer(call) for call in iteration.calls]) if loops else (),
         _places(view, data, config) if rewrites(config) else (),
         _spans(view, control, data) if config.context.collapse or data.context.spans else (),
@@ -145,6 +145,14 @@ def _large(sizes: list[int]) -> Value:
     """Give the sizes of what is not in the view yet, commands and results; empty while none is large."""
     steps = [step_of(size) for size in sizes]
     return tuple(steps) if any(steps) else ()
+
+
+def _results(calls: tuple[CallData, ...], config: LoopConfig) -> Value:
+    """Give the sizes of the results of the round in hand; where old ones are cleared, also which can be: each counts."""
+    sizes = [0 if call.result is None else call.result.tokens for call in calls]
+    if clears(config) and any(size > CLEARED_TOKENS for size in sizes):
+        return tuple([step_of(size) * 2 + (size > CLEARED_TOKENS) for size in sizes])
+    return _large(sizes)
 
 
 def _answer(call: CallData) -> int:

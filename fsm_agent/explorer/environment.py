@@ -269,7 +269,8 @@ class Environment:
 
     def _calls(self, state: LoopState, identity: str, at: str, index: int, found: list[Offer]) -> None:
         bounds, known = self.bounds, state.data.iteration.calls
-        fresh = f"t{state.control.run.issued}_{index}"
+        run = state.control.run
+        fresh = f"t{run.issued}_{index}" if run.id == RUN else f"t{run.issued}_{index}_{run.id}"
         value = "{}" if bounds.same_inputs else f'{{"n":"{fresh}"}}'
         for form in bounds.forms:
             name, raw, last = fresh, value, False
