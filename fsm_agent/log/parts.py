@@ -11,6 +11,7 @@ import gc
 import mmap
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from multiprocessing.connection import Connection
@@ -28,6 +29,7 @@ __all__ = ["LARGE", "replay_in_parts"]
 LARGE = 500_000
 """Bytes of a log from which on parts are worth their while."""
 _WORD = b',"snapshot":"'
+_SEQ = re.compile(rb',"seq":(\d{1,18}),')
 _UNPACKING = 0.08
 """Part of a fold that it takes to unpack the state in its middle: so much shorter is a part that begins with one."""
 
@@ -92,8 +94,8 @@ def _near(log: LogFile, text: mmap.mmap, target: int) -> _Cut | None:
         line = text[start:stop]
         if start == 0 or not is_whole(line):
             continue
-        # By its place it is this record; where lines are missing or too many, the log is not parted here.
-        seq = text[:start].count(b"\n")
+        said = _SEQ.search(line)
+        seq = int(said[1]) if said is not None else 0
         try:
             record = Line(log, seq, line, stated_chain(line), b"", 0).record()
         except LogError:
@@ -162,4 +164,12 @@ def _folded(log: LogFile, begin: _Cut | None, to: _Cut | None) -> Replayed | Non
         return None
     if to is not None and (found.seq, found.chain) != (to.place.seq, to.place.chain.decode()):
         return None
-    return found
+    return found if to is None or _lines(log, begin) + found.steps == _lines(log, to) else None
+
+
+def _lines(log: LogFile, cut: _Cut | None) -> int:
+    """Count the lines up to a cut: a copy of its line further behind would be taken for it, and what is between left out."""
+    if cut is None:
+        return 1
+    with log.path.open("rb") as file:
+        return file.read(cut.place.offset).count(b"\n")

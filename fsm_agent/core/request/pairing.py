@@ -81,7 +81,7 @@ def repair(messages: tuple[Message, ...], used: tuple[frozenset[str], ...] = ())
 
 def is_paired(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -> bool:
     """Tell, quickly, whether there is nothing to repair."""
-    waiting: tuple[str, ...] = ()
+    waiting: list[str] = []
     seen: set[str] = set()
     for item in messages:
         if item.role == "assistant":
@@ -98,15 +98,19 @@ def is_paired(messages: tuple[Message, ...], used: tuple[frozenset[str], ...]) -
                     calls.append(block.id)
                 elif block.type in _SERVER_CALLS:
                     seen.add(block.id)
-            waiting = tuple(calls)
+            waiting = calls
             continue
-        if any(block.type == "tool_use" for block in item.blocks):
+        results: list[str] = []
+        for position, block in enumerate(item.blocks):
+            if block.type == "tool_use":
+                return False
+            if block.type == "tool_result":
+                if position != len(results):
+                    return False  # results stand in front
+                results.append(block.id)
+        if results != waiting or (waiting and item.role != "user"):
             return False
-        results = tuple(block.id for block in item.blocks if block.type == "tool_result")
-        leading = tuple(block.id for block in item.blocks[: len(results)] if block.type == "tool_result")
-        if leading != waiting or results != waiting or (waiting and item.role != "user"):
-            return False
-        waiting = ()
+        waiting = []
     return not waiting
 
 
