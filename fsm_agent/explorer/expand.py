@@ -11,8 +11,8 @@ from ..core.events import Event
 from ..core.phases import TERMINAL_SET, Phase
 from ..core.state import LoopState, Step
 from ..core.step import LOOKUP, Lookup, step
-from ..laws import Edge, Law, Over
-from ..laws.law import ROWS
+from ..laws import Edge, Law, LawError, Over
+from ..laws.law import ROWS, need_words, raised
 from .abstract import key_of
 from .bounds import Bounds
 from .environment import Environment, NextRun, after_run, start
@@ -141,7 +141,17 @@ class Worker:
 
         Returns:
             What came of it. The concrete successors stay with the worker until :meth:`settle`.
+
+        Raises:
+            LawError: for a law that raises, or gives what is no text.
         """
+        try:
+            return self._expand(number)
+        except LawError as error:
+            error.state = number
+            raise
+
+    def _expand(self, number: int) -> Expansion:
         state, run = self.frontier[number], self._runs.get(number, 1)
         own = self.key(state, run)
         made = Expansion(0, [], {}, {}, {}, longest=state.control.guards.model_calls)
@@ -233,9 +243,12 @@ class Worker:
         for law in self._over_states:
             if law.costly and number % self._sample:
                 continue
-            words = law.check(state, self.config)
-            if words:
-                made.faults.append(Found(law.name, law.group, words, -1))
+            try:
+                words = law.check(state, self.config)
+            except Exception as problem:
+                raise raised(law, problem) from problem
+            if words != "":
+                made.faults.append(Found(law.name, law.group, need_words(law, words), -1))
 
     def _judge_quiet(self, state: LoopState, event: Event, taken: Step, ordinal: int, made: Expansion) -> None:
         for name in taken.taken:
@@ -252,10 +265,15 @@ class Worker:
             self._judge(self._dear_edges, edge, ordinal, made)
 
     def _judge(self, checks: Checks, edge: Edge, ordinal: int, made: Expansion) -> None:
-        for check, law in checks:
-            words = check(edge)
-            if words:
-                made.faults.append(Found(law.name, law.group, words, ordinal))
+        try:
+            for check, law in checks:
+                words = check(edge)
+                if words != "":
+                    made.faults.append(Found(law.name, law.group, need_words(law, words), ordinal))
+        except Exception as problem:
+            error = problem if isinstance(problem, LawError) else raised(law, problem)
+            error.ordinal = ordinal
+            raise error from (None if error is problem else problem)
 
     def walk(self, ordinals: tuple[int, ...]) -> list[tuple[Event | NextRun, Step, str]]:
         """Take a path again from the first state: (event, step, name of the abstract event) each."""

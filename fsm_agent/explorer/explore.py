@@ -18,7 +18,7 @@ from ..core.phases import TerminalReason
 from ..core.rows import TABLE
 from ..core.state import LoopState
 from ..core.step import LOOKUP, Lookup
-from ..laws import LAWS, Law, need_laws
+from ..laws import LAWS, Law, LawError, Over, need_laws
 from .bounds import Bounds
 from .expand import SAMPLE, Expansion, Found, Worker
 from .live import Graph, liveness
@@ -221,11 +221,15 @@ def explore(
 
     Returns:
         Counts, coverage and violations. A violated law has the shortest path that breaks it.
+
+    Raises:
+        LawError: for a law that raises, or gives what is no text; it tells the path, and has what was raised as its cause.
+        TypeError: for a law over whole runs, and for what is no law.
     """
     bounds = bounds if bounds is not None else Bounds()
     began = time.monotonic()
     search = Search(config, bounds)
-    worker = Worker(config, bounds, need_laws(laws), start, lookup, oracle, sample, twins)
+    worker = Worker(config, bounds, _judging(laws), start, lookup, oracle, sample, twins)
     key, first = worker.begin()
     search.add(key, -1, -1, 2)
     worker.keep(0, first)
@@ -244,6 +248,8 @@ def explore(
                 progress(
                     Pace(len(search.numbers), search.pairs, depth, team.waiting(), time.monotonic() - began, len(search.rows))
                 )
+    except LawError as error:
+        raise _located(error, search, worker) from error.__cause__
     finally:
         team.close()
     faults = [_at(search, worker, found, number) for number, _, found in search.faults.values()]
@@ -271,6 +277,27 @@ def explore(
         start=start,
         valuations=frozenset(search.valuations),
     )
+
+
+def _judging(laws: Sequence[Law]) -> tuple[Law, ...]:
+    """Give the laws; one that could never be judged here must not seem to hold."""
+    given = need_laws(laws)
+    over_runs = [law.name for law in given if law.over is Over.RUN]
+    if over_runs:
+        raise TypeError(
+            f"{', '.join(over_runs)}: an exploration sees states and edges, never a whole run; write @state_law() or "
+            "@edge_law(), or judge runs by it: judge_run(...), trial(..., laws=...), inject(..., laws=...)"
+        )
+    return given
+
+
+def _located(error: LawError, search: Search, worker: Worker) -> LawError:
+    """Say by which events the state is reached at which a law could not judge."""
+    ordinals = search.graph.ordinals_to(error.state)
+    names = [name for _, _, name in worker.walk(ordinals if error.ordinal < 0 else (*ordinals, error.ordinal))]
+    told = LawError(error.law, error.words, f"behind {', '.join(names)}" if names else "at the first state")
+    told.state, told.ordinal = error.state, error.ordinal
+    return told
 
 
 def _at(search: Search, worker: Worker, found: Found, number: int) -> Violation:

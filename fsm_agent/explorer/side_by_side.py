@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import cast
 
 from ..laws import LAWS, Law
 from .explore import Explored, Pace, explore
 from .matrix import Case
 from .oracle import Oracle
+from .relay import Failure, begin, lost
 
 CasePace = Callable[[str, Pace], None]
 """Called with the name of a case and how far it is."""
@@ -74,22 +75,26 @@ class _Crew:
     def run(self, count: int) -> list[Explored]:
         """Explore all cases in ``count`` processes."""
         context = multiprocessing.get_context("fork")
-        processes: list[multiprocessing.process.BaseProcess] = []
+        processes: list[BaseProcess] = []
         pipes: list[Connection] = []
         found: dict[int, Explored] = {}
         waiting = iter(range(len(self.cases)))
         try:
             for _ in range(count):
                 here, there = context.Pipe()
-                process: multiprocessing.process.BaseProcess = context.Process(target=self._serve, args=(there,), daemon=True)
+                pipes.append(here)
+                process: BaseProcess = context.Process(target=self._serve, args=(there, tuple(pipes)), daemon=True)
                 process.start()
                 there.close()
                 processes.append(process)
-                pipes.append(here)
                 here.send(next(waiting))
             while len(found) < len(self.cases):
-                for pipe in wait(pipes):
-                    self._hear(cast(Connection, pipe), waiting, found)
+                for ready in wait(pipes):
+                    pipe = cast(Connection, ready)
+                    try:
+                        self._hear(pipe, waiting, found)
+                    except (EOFError, BrokenPipeError, ConnectionResetError):
+                        raise lost(processes[pipes.index(pipe)]) from None
         finally:
             for pipe in pipes:
                 pipe.close()
@@ -105,8 +110,8 @@ class _Crew:
             if self.progress is not None:
                 self.progress(name, news)
             return
-        if isinstance(news, BaseException):
-            raise news
+        if isinstance(news, Failure):
+            raise news.error()
         found[number] = news
         if self.done is not None:
             self.done(name, news)
@@ -114,10 +119,9 @@ class _Crew:
         if following is not None:
             pipe.send(following)
 
-    def _serve(self, pipe: Connection) -> None:
-        """Run in a process: explore one case after the other, as told."""
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    def _serve(self, pipe: Connection, inherited: tuple[Connection, ...]) -> None:
+        """Run in a process: explore one case after the other, as told; the end of the pipe is the end."""
+        begin(inherited)
         gc.disable()  # states are trees: nothing of a search is garbage that only a collector finds
         try:
             while True:
@@ -126,8 +130,10 @@ class _Crew:
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
 
-    def _explore(self, number: int, pipe: Connection) -> Explored | Exception:
+    def _explore(self, number: int, pipe: Connection) -> Explored | Failure:
         try:
             return _one(self.cases[number], self.laws, 1, lambda _, pace: pipe.send((number, pace)), self.oracle)
-        except Exception as error:
-            return error
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except BaseException as error:
+            return Failure.of(error)

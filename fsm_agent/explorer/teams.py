@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from .expand import Expansion, Worker
+from .relay import Failure, begin, lost
 
 FEW = 256
 """A frontier smaller than this is not divided."""
@@ -38,8 +39,8 @@ class Team:
             if self.jobs > 1 and len(self.worker.frontier) >= FEW:
                 self._fork()
             return
-        for number, pipe in enumerate(self._pipes):
-            pipe.send({state: won for state, won in self._told.items() if self._owner[state] == number})
+        for number in range(len(self._pipes)):
+            self._send(number, {state: won for state, won in self._told.items() if self._owner[state] == number})
         self._told.clear()
         self._owner, self._next = dict(sorted(self._next.items())), {}
 
@@ -60,26 +61,44 @@ class Team:
             for number in list(self.worker.frontier):
                 yield number, self.worker.expand(number)
             return
-        for pipe in self._pipes:
-            pipe.send(None)
+        for number in range(len(self._pipes)):
+            self._send(number, None)
         boxes: list[list[tuple[int, Expansion]]] = [[] for _ in self._pipes]
         for number, owner in self._owner.items():
             box = boxes[owner]
             if not box:
-                box.extend(reversed(self._pipes[owner].recv()))
+                box.extend(reversed(self._heard(owner)))
             at, expansion = box.pop()
             assert at == number
             yield number, expansion
+
+    def _send(self, number: int, words: object) -> None:
+        try:
+            self._pipes[number].send(words)
+        except OSError:
+            self._heard(number)  # it may have said why
+            raise lost(self._processes[number]) from None
+
+    def _heard(self, number: int) -> list[tuple[int, Expansion]]:
+        """Hear a worker; what it raised is raised."""
+        try:
+            batch: list[tuple[int, Expansion]] | Failure = self._pipes[number].recv()
+        except (EOFError, OSError):
+            raise lost(self._processes[number]) from None
+        if isinstance(batch, Failure):
+            raise batch.error()
+        return batch
 
     def _fork(self) -> None:
         context = multiprocessing.get_context("fork")
         numbers = list(self.worker.frontier)
         for index in range(self.jobs):
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(self.worker, there, numbers[index :: self.jobs]), daemon=True)
+            self._pipes.append(here)
+            mine = numbers[index :: self.jobs]
+            process = context.Process(target=_serve, args=(self.worker, there, mine, tuple(self._pipes)), daemon=True)
             process.start()
             there.close()
-            self._pipes.append(here)
             self._processes.append(process)
         self._owner = {number: index % self.jobs for index, number in enumerate(numbers)}
         self.worker.frontier.clear()
@@ -90,7 +109,7 @@ class Team:
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
-            process.terminate()  # it waits for a word that will not come: other workers hold the far end of its pipe too
+            process.terminate()  # it may be at work yet
             process.join()
 
 
@@ -99,10 +118,9 @@ def gather(team: Team) -> Iterator[tuple[int, Expansion]]:
     return team.expansions()
 
 
-def _serve(worker: Worker, pipe: Connection, numbers: list[int]) -> None:
-    """Run in a worker: expand the own part of each level, hear what was new, go on."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _serve(worker: Worker, pipe: Connection, numbers: list[int], inherited: tuple[Connection, ...]) -> None:
+    """Run in a worker: expand the own part of each level, hear what was new, go on; the end of the pipe is the end."""
+    begin(inherited)
     gc.disable()  # states are trees: nothing of a search is garbage that only a collector finds
     worker.frontier = {number: worker.frontier[number] for number in numbers}
     try:
@@ -121,3 +139,6 @@ def _serve(worker: Worker, pipe: Connection, numbers: list[int]) -> None:
             worker.turn()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
+    except BaseException as error:
+        with suppress(OSError):
+            pipe.send(Failure.of(error))

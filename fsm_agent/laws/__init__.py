@@ -28,7 +28,7 @@ from . import (
     values,
     waits,
 )
-from .law import Edge, Law, Over, edge_law, need_laws, run_law, state_law
+from .law import Edge, Law, LawError, Over, edge_law, need_laws, run_law, state_law
 from .runs import judge_run
 
 MODULES = (
@@ -55,4 +55,4 @@ MODULES = (
 LAWS: tuple[Law, ...] = tuple(law for module in MODULES for law in vars(module).values() if isinstance(law, Law))
 """All laws over states and edges, in the order of their modules."""
 
-__all__ = ["LAWS", "Edge", "Law", "Over", "edge_law", "judge_run", "need_laws", "run_law", "state_law"]
+__all__ = ["LAWS", "Edge", "Law", "LawError", "Over", "edge_law", "judge_run", "need_laws", "run_law", "state_law"]

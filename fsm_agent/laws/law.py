@@ -221,6 +221,43 @@ class Law:
     quiet: bool = False
 
 
+class LawError(RuntimeError):
+    """A law could not judge: it raised, which is the cause then, or it gave what is no text.
+
+    Attributes:
+        law: its name.
+        words: what it did.
+        where: at what it was asked; empty if that is not known.
+        state: number of the state of an exploration, -1 elsewhere.
+        ordinal: the place among the events offered there of the one that led to the edge; -1 for the state itself.
+    """
+
+    def __init__(self, law: str, words: str, where: str = "") -> None:
+        super().__init__(law, words, where)
+        self.law, self.words, self.where = law, words, where
+        self.state = self.ordinal = -1
+
+    def __str__(self) -> str:
+        return f"the law {self.law} {self.words}" + (f", {self.where}" if self.where else "")
+
+
+def raised(law: Law, problem: Exception, where: str = "") -> LawError:
+    """Make the error of a law that raised; it is to be raised from ``problem``."""
+    said = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+    return LawError(law.name, f"raised {said}", where)
+
+
+def need_words(law: Law, words: object, where: str = "") -> str:
+    """Give what a law gave.
+
+    Raises:
+        LawError: if it is no text.
+    """
+    if isinstance(words, str):
+        return words
+    raise LawError(law.name, f"gave {words!r}; a law gives a text: what is wrong, and an empty one where nothing is", where)
+
+
 def need_laws(given: Iterable[Law]) -> tuple[Law, ...]:
     """Give some laws as a tuple.
 

@@ -9,7 +9,7 @@ from ..core.config import LoopConfig
 from ..core.events import Event
 from ..core.state import LoopState
 from ..core.step import step
-from .law import Edge, Law, Over, need_laws, run_law
+from .law import Edge, Law, LawError, Over, need_laws, need_words, raised, run_law
 
 
 def edges_of(state: LoopState, events: Iterable[Event], config: LoopConfig) -> tuple[Edge, ...]:
@@ -32,24 +32,37 @@ def judge_run(edges: Sequence[Edge], config: LoopConfig, laws: Iterable[Law]) ->
 
     Returns:
         (law, number of the edge, what is wrong) for each fault, in order; -1 for the run as a whole.
+
+    Raises:
+        LawError: for a law that raises, or gives what is no text.
     """
     found: list[tuple[Law, int, str]] = []
     for law in need_laws(laws):
         if law.over is Over.RUN:
-            words = law.check(tuple(edges), config)
+            words = _asked(law, -1, tuple(edges), config)
             if words:
                 found.append((law, -1, words))
             continue
         for number, edge in enumerate(edges):
             if law.over is Over.STATE:
-                words = law.check(edge.made.state, config)
+                words = _asked(law, number, edge.made.state, config)
             elif edge.quiet and not law.quiet:
                 words = ""
             else:
-                words = law.check(edge)
+                words = _asked(law, number, edge)
             if words:
                 found.append((law, number, words))
     return found
+
+
+def _asked(law: Law, number: int, *arguments: object) -> str:
+    where = "over the whole run" if number < 0 else f"at event {number}"
+    try:
+        return need_words(law, law.check(*arguments), where)
+    except LawError:
+        raise
+    except Exception as problem:
+        raise raised(law, problem, where) from problem
 
 
 @run_law("I5")

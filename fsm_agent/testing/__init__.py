@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..explorer.explore import Explored, explore
     from ..explorer.paths import all_paths, paths_to, paths_to_row
     from ..explorer.report import as_test, counterexample
-    from ..laws import LAWS, Edge, Law, edge_law, judge_run, run_law, state_law
+    from ..laws import LAWS, Edge, Law, LawError, edge_law, judge_run, run_law, state_law
     from ..laws.runs import RUN_LAWS, edges_of
     from ..scenario import Scenario, ScenarioError, catalog, load, loads
     from ..scenario.checking import differences
@@ -44,6 +44,7 @@ _HOMES = {
     "LAWS": "laws",
     "LOG_LAWS": "testing.log_laws",
     "Law": "laws",
+    "LawError": "laws",
     "PlayedOverHttp": "server.over_http",
     "PlayedRun": "scenario.play",
     "RUN_CHECKS": "testing.run_checker",
@@ -98,6 +99,7 @@ __all__ = [
     "Fault",
     "Injected",
     "Law",
+    "LawError",
     "PlayedOverHttp",
     "PlayedRun",
     "Scenario",
