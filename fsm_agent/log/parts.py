@@ -19,10 +19,11 @@ from multiprocessing.connection import Connection
 from attrs import evolve, frozen
 
 from .behaviour import check_present
+from .digest import StateDigests
 from .errors import LogError
 from .format import Record, is_whole, stated_chain
 from .reader import Line, LogFile, Place, read_log
-from .replay import Replayed, begin_state, fold, replay, stored_state
+from .replay import Replayed, begin_state, collector_at_rest, fold, replay, stored_state
 
 __all__ = ["LARGE", "replay_in_parts"]
 
@@ -152,12 +153,14 @@ def _fold_part(log: LogFile, before: _Cut | None, to: _Cut, pipe: Connection) ->
 
 def _folded(log: LogFile, begin: _Cut | None, to: _Cut | None) -> Replayed | None:
     """Fold one part; None unless all of it agrees, and it ends where it should."""
+    states = StateDigests()
     try:
-        state = begin_state(log) if begin is None else stored_state(log, begin.record)
-        if state is None:
-            return None
-        place = None if begin is None else begin.place
-        found = fold(log, state, None if to is None else to.place.seq, place=place)
+        with collector_at_rest():
+            state = begin_state(log) if begin is None else stored_state(log, begin.record, states)
+            if state is None:
+                return None
+            place = None if begin is None else begin.place
+            found = fold(log, state, None if to is None else to.place.seq, place=place, states=states)
     except (LogError, OSError):
         return None
     if found.divergence is not None or found.skipped:

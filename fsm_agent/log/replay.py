@@ -129,18 +129,19 @@ def fold(
     reducer: Reducer | None = None,
     each: Each | None = None,
     place: Place | None = None,
+    states: StateDigests | None = None,
 ) -> Replayed:
     """Fold a log from a state on, and compare; see :func:`replay`.
 
     Behind a gap nothing is folded until a record that has its state stored. With ``place`` the state is that behind this
-    record, and what stands before it is not looked at.
+    record, and what stands before it is not looked at. ``states`` have seen the state.
     """
-    with _collector_at_rest():
-        return _fold(log, state, until, config, reducer, each, place)
+    with collector_at_rest():
+        return _fold(log, state, until, config, reducer, each, place, StateDigests() if states is None else states)
 
 
 @contextmanager
-def _collector_at_rest() -> Iterator[None]:
+def collector_at_rest() -> Iterator[None]:
     """A fold makes many records and no cycle among them, so looking for cycles is time lost."""
     runs = gc.isenabled()
     gc.disable()
@@ -159,12 +160,12 @@ def _fold(
     reducer: Reducer | None,
     each: Each | None,
     place: Place | None,
+    states: StateDigests,
 ) -> Replayed:
     config = log.header.config if config is None else config
     reducer = _step() if reducer is None else reducer
     steps = 0
     seq, chain = (0, log.chain) if place is None else (place.seq, place.chain.decode())
-    states = StateDigests()
     skipped: tuple[Skipped, ...] = ()
     lost = False
     if until == 0:
@@ -178,7 +179,7 @@ def _fold(
             continue
         if lost:
             record = line.record()
-            stored = stored_state(log, record)
+            stored = stored_state(log, record, states)
             if stored is None:
                 if record.seq == until:
                     break
@@ -312,7 +313,7 @@ def records_before(header: Header) -> int:
     return 0 if own or header.parent is None else header.parent.behind
 
 
-def stored_state(log: LogFile, record: Record) -> LoopState | None:
+def stored_state(log: LogFile, record: Record, states: StateDigests | None = None) -> LoopState | None:
     """Give the state stored with a record, None if there is none that this version can read."""
     if not record.snapshot:
         return None
@@ -320,7 +321,7 @@ def stored_state(log: LogFile, record: Record) -> LoopState | None:
         state = unpack(log.blobs.get(record.snapshot, record.seq))
     except (CodecError, LogDamaged):
         return None
-    return state if state_digest(state) == record.state else None
+    return state if (states or StateDigests()).of(state) == record.state else None
 
 
 def _step() -> Reducer:
