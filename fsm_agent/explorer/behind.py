@@ -107,7 +107,7 @@ def behind(state: LoopState, config: LoopConfig, *, loops: bool = False) -> Valu
         iteration.request is not None,
         _counted(view, data, control, config),
         shape(view),
-        (bool(inbox.attachments), bool(inbox.prefetched), bool(inbox.notices)),
+        (len(inbox.attachments), len(inbox.prefetched), len(inbox.notices)),
         _large([item.tokens for _, item in inbox.commands]),
         data.context.open_server_calls,
         data.call_ids != "\n",
