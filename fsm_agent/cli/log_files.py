@@ -14,6 +14,7 @@ from attrs import frozen
 from ..core.outputs import Terminal
 from ..core.usage import total_cost
 from ..log.errors import LogDamaged, LogError, LogGap, LogUnreadable, ReplayDiverged
+from ..log.files import real_file
 from ..log.reader import read_log
 from .problems import LOG, USAGE, Problem
 from .prompts import worked_in
@@ -119,6 +120,13 @@ def find_logs(folder: Path) -> list[Path]:
 
 def summarise(path: Path) -> Summary:
     """Sum up a log from its header, its first records and its end; a log that cannot be read says why."""
+    try:
+        return _summary(path)
+    except Exception as error:  # one log must not hide all others, whatever is in it
+        return Summary(path, problem=f"{type(error).__name__}: {error}")
+
+
+def _summary(path: Path) -> Summary:
     from ..log.glance import Glance, continued, glance, prompt_of
 
     try:
@@ -154,4 +162,4 @@ def summarise(path: Path) -> Summary:
 
 
 def _without(path: Path, error: Exception) -> str:
-    return str(error).removeprefix(f"{path}: ")
+    return str(error).removeprefix(f"{path}: ").removeprefix(f"{real_file(path)}: ")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import LogDamaged
-from .files import make_private, sync_directory, write_new
+from .files import make_private, real_file, sync_directory, write_new
 
 LARGE = 16_384
 """Characters from which on a string is stored beside the log."""
@@ -23,7 +23,8 @@ KEY = "blob"
 
 def folder_of(log: Path) -> Path:
     """Give the folder of a log's blobs; it exists if there are any."""
-    return log.with_name(log.name + ".blobs")
+    place = real_file(log)
+    return place.with_name(place.name + ".blobs")
 
 
 class BlobStore:
@@ -119,12 +120,20 @@ class BlobStore:
         """Put the large strings back into a decoded value.
 
         Raises:
-            LogDamaged: if a blob is missing or damaged.
+            LogDamaged: if a blob is missing or damaged, or holds no text.
         """
+        try:
+            return self._restored(value, seq)
+        except UnicodeDecodeError:
+            raise LogDamaged(self._log, seq, "needs a blob that holds no text") from None
+        except RecursionError:
+            raise LogDamaged(self._log, seq, "cannot be read: it is nested too deeply") from None
+
+    def _restored(self, value: Any, seq: int) -> Any:
         if isinstance(value, list):
-            return [self.restore(item, seq) for item in value]
+            return [self._restored(item, seq) for item in value]
         if not isinstance(value, dict):
             return value
         if value.keys() == {KEY} and isinstance(value[KEY], str):
             return self.get(value[KEY], seq).decode("utf-8", "surrogatepass")
-        return {key: self.restore(item, seq) for key, item in value.items()}
+        return {key: self._restored(item, seq) for key, item in value.items()}

@@ -58,7 +58,8 @@ def _raw(value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode("utf-8")
     if isinstance(value, dict) and value.keys() == {"base64"}:
-        return b64decode(value["base64"], validate=True)
+        coded = value["base64"]
+        return b64decode(coded, validate=True) if coded.__class__ is str else _wrong("base64", coded)
     _wrong("text or base64", value)
 
 

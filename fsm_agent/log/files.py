@@ -22,6 +22,14 @@ class SyncPolicy(StrEnum):
     """The system decides; a process that is killed loses nothing all the same."""
 
 
+def real_file(path: str | os.PathLike[str]) -> Path:
+    """Give the file that the name of a log leads to.
+
+    What belongs to a log (blobs, lock, torn ends) lies beside the log itself, not beside a link to it.
+    """
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
 def make_private(directory: Path, *, sync: bool) -> None:
     """Create a directory and its missing parents, open to their owner only.
 

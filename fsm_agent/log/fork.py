@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .behaviour import foreign
 from .errors import LogError, LogGap, ReplayDiverged
-from .files import SyncPolicy
+from .files import SyncPolicy, real_file
 from .journal import MOST_BEHIND, Journal, parent_link
 from .reader import read_log
 from .replay import begin_state, fold, next_state, records_before
@@ -46,7 +46,7 @@ def fork(
         LogUnreadable, LogDamaged: if it cannot be read that far.
         OSError: if a file cannot be read or written.
     """
-    source, place = Path(path).absolute(), Path(target).absolute()
+    source, place = real_file(path).absolute(), Path(target).absolute()
     log = read_log(source)
     begin = begin_state(log)
     if at is not None and at < 0:

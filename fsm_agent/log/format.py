@@ -31,6 +31,11 @@ _BODY = 18
 """Offset of what the CRC covers: behind the start, eight digits, a quote and a comma."""
 _CORE = _BODY + len('"at":')
 _TAIL = len(',"chain":"') + 64 + len('"}\n')
+_ZERO = ord("0")
+_DIGITS = 15
+"""Digits of a wall time that is told to be one at a glance; longer ones are looked at in full."""
+LARGEST = 2**53
+"""Numbers of a log are below it, so that each reader of JSON has them exactly, and none of them loops for ages."""
 
 
 @frozen
@@ -208,7 +213,10 @@ def follows(line: bytes, seq: int, before: bytes) -> tuple[bytes, bytes, int] | 
     """
     if line[:_BODY] != b'%b%08x",' % (START, crc32(line[_BODY:-1])):
         return None
-    core = line[line.find(b",", _CORE) + 1 : -_TAIL]
+    comma = line.find(b",", _CORE)
+    if not line[_CORE:comma].isdigit() or comma - _CORE > _DIGITS or line[_CORE] == _ZERO:
+        return None
+    core = line[comma + 1 : -_TAIL]
     chain = sha256(before + core).hexdigest().encode()
     start = b'"seq":%d,"event":' % seq
     return (chain, core, len(start)) if line[-67:-3] == chain and core.startswith(start) else None

@@ -19,7 +19,7 @@ from ..core.state import LoopState, Rejection, Step
 from .blobs import BlobStore
 from .codec import EVENTS, SNAPSHOT, SPARSE, encode_with, exact
 from .digest import STATE_EVERY, StateDigests, effects_digest, sketch, table_digest
-from .files import SyncPolicy, make_private, sync_directory, write_all
+from .files import SyncPolicy, make_private, real_file, sync_directory, write_all
 from .format import MAGIC, MAJOR, MINOR, Header, Parent, seal
 from .lock import Lock, acquire
 from .snapshots import pack
@@ -155,6 +155,8 @@ class Journal:
             lock = acquire(place, descriptor)
         except BaseException:
             os.close(descriptor)
+            with contextlib.suppress(OSError):
+                place.unlink()
             raise
         journal = cls(place, descriptor, lock, header.salt, policy=policy, now=now)
         try:
@@ -300,7 +302,7 @@ def parent_link(path: Path, child: Path, last: tuple[int, str], behind: int) -> 
         behind: records that are folded to get there.
     """
     try:
-        relative = os.path.relpath(path.absolute(), child.absolute().parent)
+        relative = os.path.relpath(real_file(path).absolute(), child.absolute().parent)
     except ValueError:  # another drive of Windows
         relative = str(path.absolute())
     return Parent(Path(relative).as_posix(), last[0], last[1], behind)

@@ -17,6 +17,7 @@ from typing import Any
 from attrs import frozen
 
 from .errors import LogLocked
+from .files import real_file
 
 try:
     import fcntl
@@ -83,7 +84,8 @@ class Lock:
 
 def note_of(path: Path) -> Path:
     """Give the place of the note about a log's holder."""
-    return path.with_name(path.name + ".lock")
+    place = real_file(path)
+    return place.with_name(place.name + ".lock")
 
 
 def acquire(path: Path, descriptor: int) -> Lock:
@@ -124,8 +126,12 @@ def _acquire_by_note(path: Path, note: Path) -> Lock:
             with contextlib.suppress(FileNotFoundError):
                 note.unlink()
             continue
-        with os.fdopen(descriptor, "w") as file:
-            file.write(_text(Owner.here()))
+        try:
+            _write_owner(descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                note.unlink()
+            raise
         return Lock(note, noted=True)
     raise LogLocked(path, 0)
 
@@ -134,11 +140,21 @@ def _write_note(note: Path) -> bool:
     """Write who holds the lock, over what a dead holder left. Where nothing can be written the lock holds all the same."""
     try:
         descriptor = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(_text(Owner.here()))
     except OSError:
         return False
+    try:
+        _write_owner(descriptor)
+    except OSError:
+        # An empty note says nothing, and nobody would take it away.
+        with contextlib.suppress(OSError):
+            note.unlink()
+        return False
     return True
+
+
+def _write_owner(descriptor: int) -> None:
+    with os.fdopen(descriptor, "w") as file:
+        file.write(_text(Owner.here()))
 
 
 def _text(owner: Owner) -> str:
@@ -149,7 +165,7 @@ def _read_note(note: Path) -> Owner | None:
     try:
         value: Any = json.loads(note.read_bytes())
         return Owner(int(value["pid"]), str(value.get("started", "")), str(value.get("boot", "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from attrs import frozen
@@ -14,10 +16,27 @@ from ..core.events import Event
 from ..core.outputs import Terminal
 from ..core.state import Rejection
 from .blobs import BlobStore
-from .codec import EVENTS, LENIENT, STRICT, decode_value
+from .codec import EVENTS, LENIENT, STRICT
 from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
-from .format import MAGIC, MAJOR, MINOR, START, End, Gap, Header, Record, chain_of, follows, is_whole, stated_chain
+from .fields import WRONG, text, texts, whole, why
+from .files import real_file
+from .format import (
+    LARGEST,
+    MAGIC,
+    MAJOR,
+    MINOR,
+    START,
+    End,
+    Gap,
+    Header,
+    Parent,
+    Record,
+    chain_of,
+    follows,
+    is_whole,
+    stated_chain,
+)
 
 _LOOK = 256
 """Bytes at the beginning of a log that hold its magic word."""
@@ -27,7 +46,7 @@ _FRAME = ("crc", "at", "seq", "blobs", "chain")
 _RECORD_KEYS = frozenset((*_FRAME, "event", "taken", "rejected", "effects", "sketch", "state", "snapshot"))
 _END_KEYS = frozenset((*_FRAME, "end"))
 _GAP_KEYS = frozenset((*_FRAME, "gap"))
-_GAP_FIELDS = frozenset(("to", "because", "kept", "next"))
+_CHAIN = re.compile("[0-9a-f]{64}")
 
 
 @frozen
@@ -119,7 +138,7 @@ class LogFile:
     """One log, opened for reading. Each iteration over :meth:`records` reads the file anew.
 
     Attributes:
-        path: the file.
+        path: the file itself, where a link was opened.
         header: its header.
         created: when it was made, in milliseconds since 1970.
         blobs: its large content.
@@ -257,7 +276,7 @@ class LogFile:
         except (ValueError, RecursionError) as error:
             raise LogDamaged(self.path, seq, f"is no JSON: {error}") from error
         if value.get("seq") != seq:
-            raise LogDamaged(self.path, seq, f"has the number {value.get('seq')}")
+            raise LogDamaged(self.path, seq, "has another number than its place")
         known = _RECORD_KEYS if "event" in value else _END_KEYS if "end" in value else _GAP_KEYS
         if not known.issuperset(value) and self._decoders is STRICT:
             raise LogDamaged(self.path, seq, f"has unknown fields: {', '.join(sorted(value.keys() - known))}")
@@ -270,35 +289,37 @@ class LogFile:
             rejected = value.get("rejected")
             return Record(
                 seq,
-                value["at"],
+                whole(value, "at"),
                 event_of(value["event"]),
-                tuple(value.get("taken", ())),
+                texts(value, "taken"),
                 None if rejected is None else self._decoders.record(Rejection)(rejected),
-                value.get("effects", ""),
-                tuple(value.get("sketch", ())),
-                value.get("state", ""),
+                text(value, "effects"),
+                texts(value, "sketch"),
+                text(value, "state"),
                 chain.decode(),
-                value.get("snapshot", ""),
+                text(value, "snapshot"),
             )
-        except (CodecError, KeyError) as error:
-            raise LogDamaged(self.path, seq, f"cannot be read: {error}") from error
+        except WRONG as error:
+            raise LogDamaged(self.path, seq, f"cannot be read: {why(error)}") from error
 
     def _gap(self, seq: int, value: dict[str, Any], chain: bytes) -> Gap:
         fields = value.get("gap")
-        if not isinstance(fields, dict) or not isinstance(fields.get("to"), int) or fields["to"] < seq:
+        if not isinstance(fields, dict):
             raise LogDamaged(self.path, seq, "is neither a record nor a gap")
-        words = {key: str(part) for key, part in fields.items() if key in _GAP_FIELDS and key != "to"}
         try:
-            return Gap(seq=seq, to=fields["to"], chain=chain.decode(), **words)
-        except TypeError as error:
-            raise LogDamaged(self.path, seq, f"is a gap that cannot be read: {error}") from None
+            to, behind = whole(fields, "to", seq), text(fields, "next")
+            if behind and not _CHAIN.fullmatch(behind):
+                raise CodecError("'next' is no chain")
+            return Gap(seq, to, text(fields, "because", None), text(fields, "kept", None), behind, chain.decode())
+        except WRONG as error:
+            raise LogDamaged(self.path, seq, f"is a gap that cannot be read: {why(error)}") from None
 
     def _end(self, seq: int, value: dict[str, Any]) -> End:
         try:
             terminal = self._decoders.record(Terminal)(value["end"]["terminal"])
-            return End(seq, value["at"], terminal, value["end"]["state"])
-        except (CodecError, KeyError, TypeError) as error:
-            raise LogDamaged(self.path, seq, f"cannot be read: {error}") from error
+            return End(seq, whole(value, "at"), terminal, text(value["end"], "state", None))
+        except WRONG as error:
+            raise LogDamaged(self.path, seq, f"cannot be read: {why(error)}") from error
 
 
 def read_log(path: str | os.PathLike[str]) -> LogFile:
@@ -315,7 +336,10 @@ def read_log(path: str | os.PathLike[str]) -> LogFile:
         LogDamaged: if the header is damaged (sequence number 0).
         OSError: if the file cannot be read.
     """
-    place = Path(path)
+    place = real_file(path)
+    kind = place.stat().st_mode
+    if not (S_ISREG(kind) or S_ISDIR(kind)):  # a pipe could be waited for without end; to open a folder says what it is
+        raise LogUnreadable(path, "this is not a log of fsm_agent but a pipe or a device")
     with place.open("rb") as file:
         # A foreign file may be one endless line: look at its beginning first.
         start = file.read(_LOOK)
@@ -332,7 +356,7 @@ def read_log(path: str | os.PathLike[str]) -> LogFile:
         raise LogDamaged(path, 0, "is damaged: its checksum does not match")
     try:
         value = _JSON.raw_decode(first.decode())[0]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LogDamaged(path, 0, f"is no JSON: {error}") from error
     if isinstance(value, dict) and "blobs" in value:
         value = BlobStore(place).restore(value, 0)
@@ -353,6 +377,22 @@ def _header(path: str | os.PathLike[str], value: Any) -> tuple[Header, int]:
     decoders = LENIENT if isinstance(minor, int) and minor > MINOR else STRICT
     fields = {key: part for key, part in value.items() if key not in ("crc", "at", "blobs", "chain")}
     try:
-        return decode_value(decoders.record(Header), fields), value["at"]
-    except (CodecError, KeyError) as error:
-        raise LogDamaged(path, 0, f"cannot be read: {error}") from error
+        header: Header = decoders.record(Header)(fields)
+        header.salt.encode()
+        if header.parent is not None:
+            _check_parent(header.parent)
+        return header, whole(value, "at")
+    except WRONG as error:
+        raise LogDamaged(path, 0, f"cannot be read: {why(error)}") from error
+
+
+def _check_parent(parent: Parent) -> None:
+    """Check that a parent can be one; whether it is there, and the right one, is seen when it is needed."""
+    try:
+        named = bool(parent.log) and b"\0" not in os.fsencode(parent.log)
+    except ValueError:
+        named = False
+    if not named:
+        raise CodecError(f"no file can have the name of its parent, {parent.log[:80]!r}")
+    if not (0 <= parent.seq < LARGEST and 0 <= parent.behind < LARGEST):
+        raise CodecError("its parent has a number that no record can have")

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from ..core.blocks import dumps
 from .errors import LogDamaged
-from .files import set_aside, sync_directory, write_new
+from .files import real_file, set_aside, sync_directory, write_new
 from .format import Record, chain_of, is_whole, seal, stated_chain
 from .glance import ends_run
 from .lock import acquire
@@ -69,7 +69,7 @@ def repair(path: str | os.PathLike[str]) -> Repaired:
         LogUnreadable, LogDamaged: if its header is damaged: without it nothing can be replayed.
         OSError: if it cannot be read or written.
     """
-    place = Path(path).absolute()
+    place = real_file(path).absolute()
     log = read_log(place)
     descriptor = os.open(place, os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
     try:
@@ -235,7 +235,7 @@ def _read(place: int, line: bytes) -> _Found | str:
         if gap is None:
             return _Found(place, line, seq, seq, end="end" in value)
         return _Found(place, line, seq, int(gap["to"]), str(gap["next"]))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return "it cannot be read"
 
 

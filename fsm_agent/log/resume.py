@@ -13,7 +13,7 @@ from ..core.events import CommandQueued, EffectLost
 from ..core.phases import Phase
 from ..core.state import LoopState, Step
 from .errors import LogError, LogGap, ReplayDiverged
-from .files import SyncPolicy, set_aside
+from .files import SyncPolicy, real_file, set_aside
 from .format import Header, Record, stated_chain
 from .journal import Journal
 from .lock import acquire
@@ -27,7 +27,7 @@ class Standing:
     """Where a log stands: what a fold over it found.
 
     Attributes:
-        path: the file.
+        path: the file itself, where a link was opened.
         header: its header.
         state: the state behind the last record.
         seq: number of the last record.
@@ -105,7 +105,7 @@ def stand(path: str | os.PathLike[str], *, reducer: Reducer | None = None, check
         LogGap: if its state is not known because of a gap.
         OSError: if the file cannot be read.
     """
-    place = Path(path).absolute()
+    place = real_file(path).absolute()
     rows: list[str] = []
     queued: dict[str, CommandQueued] = {}
 
@@ -147,7 +147,7 @@ def check_free(path: str | os.PathLike[str]) -> None:
         LogLocked: another process writes it.
         OSError: if it cannot be opened for writing.
     """
-    place = Path(path).absolute()
+    place = real_file(path).absolute()
     descriptor = os.open(place, os.O_WRONLY | os.O_APPEND | _CLOEXEC)
     try:
         acquire(place, descriptor).release()

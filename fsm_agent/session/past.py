@@ -10,7 +10,6 @@ from attrs import frozen
 
 from ..core.blocks import block_text, clean_text
 from ..core.events import RunStarted
-from ..log.errors import LogError
 from ..log.reader import read_log
 
 MAX_SESSIONS = 200
@@ -77,7 +76,7 @@ def _read(stamp: float, paths: list[Path]) -> PastSession | None:
             if header.caller or header.session != path.parent.name:  # of a sub-agent, or put there by hand
                 continue
             return PastSession(header.session, path, stamp, _prompt(path))
-        except (LogError, OSError):
+        except Exception:  # whatever is in it, one log must not hide the others
             continue
     return None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from fsm_agent.core.events import TimerFired
 from fsm_agent.core.state import Step, initial
 from fsm_agent.log import lock
 from fsm_agent.log.errors import LogError, LogLocked
+from fsm_agent.log.journal import Journal
 from fsm_agent.log.lock import Owner, note_of
 from fsm_agent.log.reader import read_log
 from fsm_agent.log.resume import Standing, check_free, reopen, stand
@@ -130,6 +133,36 @@ def test_a_spoiled_note_locks_nothing(log: Path, note: str) -> None:
     """The note is for people: whatever is in it, a free log can be written."""
     note_of(log).write_text(note)
     grow(log)
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Let no file of this process grow."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_full_disk_leaves_no_empty_note(log: Path, tmp_path: Path, request: pytest.FixtureRequest, *, kernel: bool) -> None:
+    """A note that could not be written is not left behind, and neither is a log that could not be begun."""
+    standing = standing_of(log)
+    if not kernel:
+        request.getfixturevalue("no_kernel_locks")
+    with full_disk():
+        if kernel:
+            reopen(standing).release()
+        else:
+            with pytest.raises(OSError, match="large"):
+                reopen(standing)
+        with pytest.raises(OSError, match="large"):
+            Journal.create(tmp_path / "new.log", toy.CONFIG, initial(toy.CONFIG), "session", "r")
+    assert [path.name for path in tmp_path.iterdir()] == [log.name]
 
 
 @pytest.fixture
