@@ -64,6 +64,17 @@ def test_keys_move_through_the_run(small: Browser, pages: Pages) -> None:
     clean(small, pages["small"])
 
 
+@pytest.mark.parametrize(
+    ("start", "end"), [("1e18", "1e18 + 64"), ("1e300", "2e300"), ("0", "Infinity"), ("NaN", "NaN"), ("5", "5")]
+)
+def test_the_axis_of_any_time_is_drawn(small: Browser, start: str, end: str) -> None:
+    """A time so large that a second more is the same time, or none at all, does not hold the page."""
+    small.read(f"timeline.follow = 'free', timeline.from = {start}, timeline.to = {end}, timeline.draw()")
+    small.press("ArrowRight")
+    assert at(small) == 1
+    small.read("timeline.all()")
+
+
 def test_space_plays_and_stops(small: Browser) -> None:
     """Space plays step after step until space is pressed again."""
     small.press(" ")

@@ -133,8 +133,11 @@ const timeline = {
     const pace = PACES.find((part) => part >= raw) ?? Math.ceil(raw / 86400000) * 86400000;
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "center";
-    for (let time = Math.ceil(this.from / pace) * pace; time <= this.to; time += pace) {
-      if (time < 0) continue;
+    // Counted, not added up: a time so large that a pace more is the same time must not hold the page.
+    const first = Math.max(0, Math.ceil(this.from / pace));
+    for (let mark = 0; mark <= this.width; mark += 1) {
+      const time = (first + mark) * pace;
+      if (!(time <= this.to)) break;
       const x = this.x(time);
       pen.strokeStyle = ink("--line");
       pen.lineWidth = 1;
