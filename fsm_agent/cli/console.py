@@ -52,6 +52,21 @@ def one_line(text: str, limit: int = 100) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def visible(text: str) -> str:
+    """Give a name or a path whole on one line: control characters are shown, those that begin a line too."""
+    return clean(text).replace("\n", "\\x0a").replace("\t", "\\x09")
+
+
+def local_time(milliseconds: int, timespec: str = "seconds") -> str:
+    """Give a time since 1970 by the clock of this place, in milliseconds where no calendar goes so far."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000).isoformat(sep=" ", timespec=timespec)
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
+
+
 def say(text: str) -> None:
     """Write one line to standard error, after ``fsm-agent:``."""
     click.echo(f"fsm-agent: {clean(' '.join(text.split()))}", err=True)
@@ -123,7 +138,7 @@ def table(
         side: Literal["right", "left"] = "right" if place in right else "left"
         made.add_column(title, justify=side, overflow="fold", no_wrap=place in whole)
     for row in rows:
-        made.add_row(*(Text(clean(cell)) for cell in row))
+        made.add_row(*(Text(visible(cell)) for cell in row))
     text = StringIO()
     Console(
         file=text,

@@ -21,7 +21,7 @@ def command(first: Path, second: Path, raw: bool) -> int:
     two runs of one task are compared by what happened. Exit code 0 if there is no difference, 1 if there is one.
     """
     from ..log.compare import compare
-    from .console import clean
+    from .console import visible
     from .log_files import log_problems
     from .masking import redactor
 
@@ -34,7 +34,7 @@ def command(first: Path, second: Path, raw: bool) -> int:
     before = "what the run begins with" if found.field.startswith("begin") else "the settings"
     where = before if found.seq == 0 else f"record {found.seq}"
     agreed = "" if found.seq == 0 else f" (behind {found.agreed} that agree)"
-    click.echo(f"first difference in {where}{agreed}: {clean(found.field)}")
-    click.echo(f"  {clean(str(first))}: {clean(mask(found.first))}")
-    click.echo(f"  {clean(str(second))}: {clean(mask(found.second))}")
+    click.echo(f"first difference in {where}{agreed}: {visible(found.field)}")
+    click.echo(f"  {visible(str(first))}: {visible(mask(found.first))}")
+    click.echo(f"  {visible(str(second))}: {visible(mask(found.second))}")
     return FAILED

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ..core.outputs import Output, RequestStart
-from .console import Paint, clean, coloured, is_terminal, is_verbose
+from .console import Paint, coloured, is_terminal, is_verbose, visible
 from .follow import View
 
 
@@ -28,7 +28,7 @@ class LogTold:
         """Give what the view gives."""
         if isinstance(output, RequestStart) and not self._told:
             self._told = True
-            line = Paint(coloured(sys.stderr))(f"fsm-agent: the log is {clean(str(self._log))}", dim=True)
+            line = Paint(coloured(sys.stderr))(f"fsm-agent: the log is {visible(str(self._log))}", dim=True)
             print(line, file=sys.stderr, flush=True)
         return self._view.show(output)
 

@@ -50,17 +50,17 @@ def command(directory: Path | None, limit: int | None, as_json: bool, raw: bool)
         for one in summaries:
             click.echo(masker.mask(line_of(_value(one))), nl=False)
         return 0
-    from .console import is_terminal, one_line, say, table
+    from .console import is_terminal, local_time, one_line, say, table, visible
 
     on_terminal = is_terminal(sys.stdout)
     rows = [
         (
-            one.session or "?",
-            one.run or one.path.name,
-            _when(one.created),
+            one_line(one.session) or "?",
+            one_line(one.run or one.path.name),
+            local_time(one.created) if one.created else "?",
             one_line(masker.mask(_what(one)), 76 if on_terminal else 50),
             "-" if one.terminal is None else str(one.terminal.turn_count),
-            _how(one),
+            one_line(_how(one), 300),
             f"{one.cost / 1_000_000:.4f}",
         )
         for one in summaries
@@ -70,7 +70,7 @@ def command(directory: Path | None, limit: int | None, as_json: bool, raw: bool)
         # A path that is cut into pieces cannot be copied: each has a line of its own, however long.
         click.echo(_blocks(rows, summaries), nl=False)
     else:
-        whole = [(*row, str(one.path)) for row, one in zip(rows, summaries, strict=True)]
+        whole = [(*row, visible(str(one.path))) for row, one in zip(rows, summaries, strict=True)]
         click.echo(table((*head, "log"), whole, right=right), nl=False)
     bad = [one for one in summaries if one.damage]
     if bad:
@@ -80,15 +80,9 @@ def command(directory: Path | None, limit: int | None, as_json: bool, raw: bool)
     return 0
 
 
-def _when(milliseconds: int) -> str:
-    from datetime import datetime
-
-    return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M:%S") if milliseconds else "?"
-
-
 def _blocks(rows: Sequence[Sequence[str]], summaries: Sequence[Summary]) -> str:
     """Give three lines for each log: when and how it went, the prompt, the path."""
-    from .console import Paint, clean, coloured
+    from .console import Paint, clean, coloured, visible
 
     paint = Paint(coloured(sys.stdout))
     wide = max((len(row[0]) for row in rows), default=0)
@@ -96,7 +90,7 @@ def _blocks(rows: Sequence[Sequence[str]], summaries: Sequence[Summary]) -> str:
     for (session, _, started, prompt, turns, ended, cost), one in zip(rows, summaries, strict=True):
         lines.append(clean(f"{started:<19}  {session:<{wide}}  {turns:>5}  {cost:>7}  {ended}"))
         lines += [f"    {prompt}"] if prompt else []
-        lines.append("    " + paint(clean(str(one.path)), dim=True))
+        lines.append("    " + paint(visible(str(one.path)), dim=True))
     return "\n".join(lines) + "\n"
 
 

@@ -107,7 +107,7 @@ def _changed(config: LoopConfig, changes: dict[str, Any]) -> LoopConfig:
 
 
 def _report(found: Replayed, seconds: float, until: int | None, log: Path, before: Continued | None) -> int:
-    from .console import clean, say, warn
+    from .console import clean, say, visible, warn
 
     rate = f"{found.steps / seconds:,.0f} a second" if seconds > 0 else "at once"
     records = "1 record" if found.steps == 1 else f"{found.steps} records"
@@ -117,7 +117,7 @@ def _report(found: Replayed, seconds: float, until: int | None, log: Path, befor
         return LOG
     click.echo(f"{records} agree ({rate})")
     if before is not None:
-        click.echo(clean(f"continues {before}"))
+        click.echo(visible(f"continues {before}"))
     for one in found.skipped:
         behind = (
             f"the replay went on from the state stored with record {one.resumed}"
@@ -144,7 +144,7 @@ def _report(found: Replayed, seconds: float, until: int | None, log: Path, befor
     else:
         detail = f" ({terminal.detail})" if terminal.detail else ""
         turns = "1 turn" if terminal.turn_count == 1 else f"{terminal.turn_count} turns"
-        click.echo(clean(f"ended     {terminal.reason.value} / {terminal.cause.value}{detail}, {turns}"))
+        click.echo(visible(f"ended     {terminal.reason.value} / {terminal.cause.value}{detail}, {turns}"))
     return OK
 
 

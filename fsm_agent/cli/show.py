@@ -64,7 +64,7 @@ def _beginning(steps: Steps, mask: Callable[[str], str]) -> None:
     """Say what the log continues: a fork holds none of the records before it."""
     from ..log.errors import LogError
     from ..log.glance import continued, prompt_of
-    from .console import clean, one_line
+    from .console import one_line, visible
 
     before = continued(steps.log)
     if before is None:
@@ -74,7 +74,7 @@ def _beginning(steps: Steps, mask: Callable[[str], str]) -> None:
         prompt = "" if own else one_line(mask(text), 60)
     except (LogError, OSError):  # the steps say what is wrong
         prompt = ""
-    click.echo(clean(f"    0  continues {before}") + (f": {prompt}" if prompt else ""))
+    click.echo(visible(f"    0  continues {before}") + (f": {prompt}" if prompt else ""))
 
 
 def _gap(gap: Gap) -> None:
@@ -84,23 +84,25 @@ def _gap(gap: Gap) -> None:
 
 
 def _line(record: Record) -> str:
+    from .console import visible
     from .log_steps import brief, event_word, kinds_of
 
     rejected = "" if record.rejected is None else f"  rejected: {record.rejected.because}"
     taken = " ".join(record.taken) or "-"
     effects = ", ".join(kinds_of(record.sketch))
     head = f"{record.seq:>5}  {event_word(record.event):<22} {taken}"
-    return f"{head}{rejected}{f'  => {effects}' if effects else ''}  {brief(record.event)}".rstrip() + "\n"
+    line = f"{head}{rejected}{f'  => {effects}' if effects else ''}  {brief(record.event)}"
+    return visible(line.rstrip()) + "\n"
 
 
 def _whole(record: Record, effects: list[str] | None) -> str:
-    from .console import clean
+    from .console import clean, local_time, visible
     from .log_steps import event_json, event_word, kinds_of, pretty
 
     lines = [
         f"step {record.seq}: {event_word(record.event)}",
-        f"at       {_time(record.at)}",
-        f"taken    {' '.join(record.taken) or '-'}",
+        f"at       {local_time(record.at, 'milliseconds')}",
+        visible(f"taken    {' '.join(record.taken) or '-'}"),
     ]
     if record.rejected is not None:
         lines.append(f"rejected {record.rejected.because}")
@@ -133,12 +135,6 @@ def _json(record: Record, effects: list[str] | None) -> str:
     return line_of(value)
 
 
-def _time(milliseconds: int) -> str:
-    from datetime import datetime
-
-    return datetime.fromtimestamp(milliseconds / 1000).isoformat(sep=" ", timespec="milliseconds")
-
-
 def _end(steps: Steps) -> str | None:
     """Give the line of the end; where its own record is missing, the last step says it."""
     if steps.terminal is None:
@@ -153,7 +149,7 @@ def _whole_end(steps: Steps, as_json: bool) -> str:
     import json
 
     from ..log.codec import SPARSE
-    from .console import clean
+    from .console import clean, local_time
     from .json_view import line_of
     from .log_steps import pretty
 
@@ -163,12 +159,12 @@ def _whole_end(steps: Steps, as_json: bool) -> str:
     at = None if steps.end is None else steps.end.at
     if as_json:
         return line_of({"seq": seq, "at_ms": at, "kind": "end", "terminal": json.loads(text)})
-    when = "its line is missing; the last step says it" if at is None else _time(at)
+    when = "its line is missing; the last step says it" if at is None else local_time(at, "milliseconds")
     return "\n".join(clean(line) for line in (f"step {seq}: end", f"at       {when}", "terminal", pretty(text))) + "\n"
 
 
 def _tail(steps: Steps, end: str | None) -> None:
-    from .console import clean, say, warn
+    from .console import say, visible, warn
 
     if steps.torn and steps.terminal is not None:
         warn("the closing line is torn: it was cut off while it was written; the run had ended")
@@ -179,4 +175,4 @@ def _tail(steps: Steps, end: str | None) -> None:
     elif steps.terminal is None:
         say("the log has no end: the run is still on, or its process died")
     if end is not None:
-        click.echo(clean(end))
+        click.echo(visible(end))

@@ -138,19 +138,19 @@ class TextView:
             return self._line(clean(str(block_value(block).get("text", ""))))
         if block.type in ("text", "thinking", "redacted_thinking"):
             return self._close()
-        return self._line(self._paint(f"[{clean(block.type)}]", dim=True))
+        return self._line(self._paint(f"[{one_line(block.type)}]", dim=True))
 
     def _call(self, block: Block) -> str:
         value = block_value(block)
         given = value.get("input")
         parts = [f"{name}={_brief(item)}" for name, item in given.items()] if isinstance(given, dict) else []
         inside = one_line(", ".join(parts), _LINE_CHARS)
-        return f"{self._paint(self._call_sign, 'green')} {self._paint(clean(block.name), bold=True)}({inside})"
+        return f"{self._paint(self._call_sign, 'green')} {self._paint(one_line(block.name), bold=True)}({inside})"
 
     def _result(self, output: ToolResult) -> str:
         lines = [clean(line) for line in result_text(output.block).splitlines()] or ["(no output)"]
         if output.block.id != self._last_call:  # another call was shown last
-            lines[0] = f"{clean(output.name)}: {lines[0].lstrip()}"
+            lines[0] = f"{one_line(output.name)}: {lines[0].lstrip()}"
         kept = lines if len(lines) <= _SHOWN_LINES + 1 else lines[:_SHOWN_LINES]
         shown = [line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…" for line in kept]
         if len(lines) > len(kept):

@@ -13,7 +13,7 @@ import click
 from attrs import evolve
 
 from ...session.session import Session
-from ..console import clean, is_terminal, warn
+from ..console import is_terminal, visible, warn
 from ..problems import Problem
 from ..project_options import is_trusted, read_source_option, servers
 from ..run import read_asked
@@ -65,7 +65,7 @@ def _trusts(cwd: str, sources: str) -> bool:
         return False
     click.echo(f"{os.path.abspath(cwd)} brings:")
     for text in wanted:
-        click.echo(f"  {clean(text)}")
+        click.echo(f"  {visible(text)}")
     if not click.confirm("Do you trust the files in this folder?", default=False):
         return False
     try:
