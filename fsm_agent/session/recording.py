@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 from ..core.events import Event
@@ -20,7 +22,7 @@ class LazyJournal:
     """A recorder that opens its log when the first step is recorded.
 
     Attributes:
-        path: where the log is, or will be.
+        path: where the log is, or will be; one that is made may get another name beside it.
         session_id: the session that the run belongs to.
     """
 
@@ -49,6 +51,7 @@ class LazyJournal:
         """
         if self._journal is None:
             self._journal = self._create(self.path)
+            self.path = self._journal.path
 
     def as_parent(self, child: str | os.PathLike[str]) -> Parent | None:
         """Describe the log as the parent of another one; None if there is no log.
@@ -64,10 +67,30 @@ class LazyJournal:
             self._journal.close(state)
 
 
+def first_free(create: Callable[[Path], Journal], path: Path) -> Journal:
+    """Create a log in the first of ``path`` and its :func:`numbered` names that is free.
+
+    What stands there already is of a run that was begun from the same record before: of a fork that is gone, or of a caller
+    whose last record was lost with the machine.
+    """
+    for place in numbered(path):
+        with contextlib.suppress(FileExistsError):
+            return create(place)
+    raise AssertionError("names never end")
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Give the names that a log may have: ``<name>``, ``<name>-2``, ``<name>-3``, ..."""
+    yield path
+    for number in count(2):
+        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
 def reopened(standing: Standing, policy: str, path: Path) -> Journal:
     """Open the log of an interrupted run again, and end what its engine left behind.
 
-    With the log's lock it is known that no engine drives the run any more. See :func:`fsm_agent.log.resume.reopen`.
+    With the log's lock it is known that no engine goes on with this log; one may drive a fork of it, with the same ids. See
+    :func:`fsm_agent.log.resume.reopen`.
     """
     journal = reopen(standing, policy=SyncPolicy(policy))
     if words := str(end_orphans(standing.state.control.run.id)):

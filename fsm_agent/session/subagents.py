@@ -7,9 +7,12 @@ side by side cannot spend one budget twice: before each model call the whole tre
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
+from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +20,14 @@ from attrs import evolve, frozen
 
 from ..core.config import ConfigError, LoopConfig
 from ..core.effects import CallModel
-from ..core.events import Outcome, RunStarted, StreamFailed
+from ..core.events import Outcome, RunStarted, StreamFailed, ToolStarted
 from ..core.failures import ErrorKind, ModelFailure
 from ..core.outputs import AssistantOutput, Output, Terminal
 from ..core.state import LoopState, initial
+from ..core.texts import UNKNOWN_CRASH
+from ..core.usage import ModelUsage, add_usage
 from ..runtime.compactor import ModelCompactor
+from ..runtime.faults import RunError, describe
 from ..runtime.hooks.config import HookEvent
 from ..runtime.hooks.runner import HookSet
 from ..runtime.notices import warn
@@ -46,6 +52,8 @@ MAX_ANSWER = 30_000
 """Characters of an answer that the caller sees at once; what is longer is stored, where a folder for that is set."""
 _LIST_CHARS = 16_000
 _NAMES_SHOWN = 8
+_LONGEST_NAME = 200
+"""Bytes of a log's name, so that there is room for the names of what belongs to it."""
 _TAGS = re.compile(r"<(?=\s*/?\s*(?:agent_result|system-reminder)\b)", re.IGNORECASE)
 """Tags that mean something around an answer; inside it they are text."""
 
@@ -105,7 +113,9 @@ class AgentTool(Tool):
 
     async def go_on(self, tool_input: JsonObject, context: ToolContext) -> ToolOutput:
         """Let the agent go on from its log; one that had ended has its answer there."""
-        from .recording import LazyJournal
+        from ..log.errors import LogError
+        from ..log.files import SyncPolicy
+        from .recording import LazyJournal, reopened
 
         scope = SCOPE.get()
         above = None if scope is None else scope.deps.recorder
@@ -118,7 +128,23 @@ class AgentTool(Tool):
         definition, standing = left
         if standing.state.terminal is not None:
             return _answer(definition, standing.state, standing.state.terminal, standing.header.run)
-        return await _drive(self._again(scope, definition, standing), definition, scope, context)
+        recorder = LazyJournal(standing.path, partial(reopened, standing, SyncPolicy.TOOLS), session_id=standing.header.session)
+        try:
+            recorder.open()
+        except (LogError, OSError) as error:
+            words = f"{UNKNOWN_CRASH} The agent cannot go on, since its log cannot be written: {describe(error)}"
+            return ToolOutput(words, Outcome.ERROR, stable=UNKNOWN_CRASH, usage=self._used(standing))
+        return await _drive(self._again(scope, definition, standing, recorder), definition, scope, context)
+
+    def _used(self, standing: Standing) -> tuple[ModelUsage, ...]:
+        """Give what an agent used, by its log and those of the agents that it had begun."""
+        from .resuming import begun_calls
+
+        total = standing.state.data.usage
+        for call in begun_calls(standing.state):
+            left = self._left(call.id, standing.path) if call.name == self.name else None
+            total = total if left is None else add_usage(total, self._used(left[1]))
+        return total
 
     def _left(self, effect_id: str, log: Path) -> tuple[AgentDefinition, Standing] | None:
         """Find the agent that an effect of the run of ``log`` asked for, and where its own log stands."""
@@ -126,23 +152,20 @@ class AgentTool(Tool):
         from ..log.resume import stand
 
         for definition in self.agents.values():
-            path = _log_path(log, _run_id(effect_id, definition))
-            try:
-                if path.is_file() and (standing := stand(path)).begun and _belongs(standing, effect_id, log):
-                    return definition, standing
-            except (LogError, OSError):
-                return None
+            for path in _found_logs(log, effect_id, definition):
+                try:
+                    if (standing := stand(path)).begun and _belongs(standing, effect_id, log):
+                        return definition, standing
+                except (LogError, OSError):
+                    return None
         return None
 
-    def _again(self, scope: RunScope, definition: AgentDefinition, standing: Standing) -> Run:
+    def _again(self, scope: RunScope, definition: AgentDefinition, standing: Standing, recorder: Recorder) -> Run:
         """Make the run that goes on with an agent's."""
-        from ..log.files import SyncPolicy
-        from .recording import LazyJournal, reopened
         from .resuming import resumption
 
         header, run_id = standing.header, standing.header.run
         tools = self._toolbox(scope, definition, run_id)
-        recorder = LazyJournal(standing.path, partial(reopened, standing, SyncPolicy.TOOLS), session_id=header.session)
         deps = evolve(_deps(scope, definition, header.config, tools, run_id), recorder=recorder)
         return Run(deps, header.config, standing.state, resumption(standing, tools), on_command=scope.tell)
 
@@ -164,7 +187,7 @@ class AgentTool(Tool):
             depth=scope.depth + 1,
         )
         deps = _deps(scope, definition, config, tools, run_id)
-        deps = evolve(deps, recorder=_recorder(scope, config, state, run_id, number))
+        deps = evolve(deps, recorder=_recorder(scope, config, state, run_id, number, definition))
         return Run(deps, config, state, start, on_command=scope.tell)
 
     def _toolbox(self, scope: RunScope, definition: AgentDefinition, run_id: str) -> ToolBox:
@@ -185,27 +208,39 @@ def _effect_of(scope: RunScope, call: str) -> str:
 
 def _run_id(effect_id: str, definition: AgentDefinition) -> str:
     """Name an agent's run after the effect that asked for it, so that equal runs have equal ids."""
-    return re.sub(r"[^A-Za-z0-9_-]", "-", f"{effect_id}-{definition.name}")
+    return _safe(f"{effect_id}-{definition.name}")
+
+
+def _safe(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "-", text)
 
 
 def _belongs(standing: Standing, effect_id: str, log: Path) -> bool:
-    """Say whether a log is that of an agent of this very run; a fork has the same ids, and another session."""
+    """Say whether a log is that of an agent of this very log: a fork has the same ids, and leaves its original's alone."""
     from ..log.reader import read_log
 
-    return standing.header.caller == effect_id and standing.header.session == read_log(log).header.session
+    above = read_log(log)
+    if standing.header.caller != effect_id or standing.header.session != above.header.session:
+        return False
+    if above.header.parent is None:
+        return True
+    return any(isinstance(record.event, ToolStarted) and record.event.id == effect_id for record in above.records())
 
 
 async def _drive(child: Run, definition: AgentDefinition, scope: RunScope, context: ToolContext) -> ToolOutput:
     """Let an agent's run go to its end, and give its answer."""
-    with on_behalf_of(scope, context.tool_use_id):
-        async with child as run:
-            async for output in run:
-                if shown := _progress(output):
-                    await context.progress(f"{definition.name}: {shown}\n")
-    terminal = run.terminal
-    if terminal is None:
-        raise ToolError("The agent ended without saying how.")
-    return _answer(definition, run.state, terminal, run.id)
+    try:
+        with on_behalf_of(scope, context.tool_use_id):
+            async with child as run:
+                async for output in run:
+                    if shown := _progress(output):
+                        await context.progress(f"{definition.name}: {shown}\n")
+    except RunError as error:
+        words = f"The agent had to stop: {describe(error)}. What it did until then stands."
+        return ToolOutput(words, Outcome.FAILED, usage=child.state.data.usage)
+    if child.terminal is None:
+        return ToolOutput("The agent ended without saying how.", Outcome.FAILED, usage=child.state.data.usage)
+    return _answer(definition, child.state, child.terminal, child.id)
 
 
 def _describe(agents: Mapping[str, AgentDefinition]) -> str:
@@ -270,20 +305,42 @@ def _deps(scope: RunScope, definition: AgentDefinition, config: LoopConfig, tool
     return Deps(model=model, tools=tools, compactor=compactor, hooks=hooks, observer=scope.deps.observer)
 
 
-def _recorder(scope: RunScope, config: LoopConfig, state: LoopState, run_id: str, caller: str) -> Recorder | None:
+def _recorder(
+    scope: RunScope, config: LoopConfig, state: LoopState, run_id: str, caller: str, definition: AgentDefinition
+) -> Recorder | None:
     """Give the agent a log beside its caller's, if that has one."""
     from ..log.journal import Journal
-    from .recording import LazyJournal
+    from .recording import LazyJournal, first_free
 
     above = scope.deps.recorder
     if not isinstance(above, LazyJournal):
         return None
     create = partial(Journal.create, config=config, state=state, session_id=above.session_id, run_id=run_id, caller=caller)
-    return LazyJournal(_log_path(above.path, run_id), create, session_id=above.session_id)
+    place = _log_path(above.path, caller, definition)
+    return LazyJournal(place, partial(first_free, create), session_id=above.session_id)
 
 
-def _log_path(above: Path, run_id: str) -> Path:
-    return above.with_name(f"{run_id}{above.suffix or '.jsonl'}")
+def _log_path(above: Path, effect_id: str, definition: AgentDefinition) -> Path:
+    """Name an agent's log after its caller's log: a run and its forks have the same ids, and each has agents of its own."""
+    suffix, run_id = above.suffix or ".jsonl", _run_id(effect_id, definition)
+    name = f"{above.stem}-{run_id.removeprefix(_safe(effect_id.rpartition('/')[0]) + '-')}"
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = sha256(os.fsencode(name)).hexdigest()[:32]
+    return above.with_name(name + suffix)
+
+
+def _found_logs(above: Path, effect_id: str, definition: AgentDefinition) -> list[Path]:
+    """Give the logs that may be those of an agent, the newest first.
+
+    The last one has the name that it had in former times, after its own run; where a caller's log is named after its run,
+    that is the same.
+    """
+    from .recording import numbered
+
+    place = _log_path(above, effect_id, definition)
+    found = list(takewhile(Path.is_file, numbered(place)))
+    former = above.with_name(f"{_run_id(effect_id, definition)}{place.suffix}")
+    return [*reversed(found), *([former] if former != place and former.is_file() else [])]
 
 
 @frozen

@@ -24,7 +24,7 @@ from fsm_agent.runtime.mcp.servers import McpServers
 from fsm_agent.runtime.tools.builtin import builtin_tools
 from fsm_agent.runtime.tools.environment import child_environment
 from fsm_agent.runtime.tools.orphans import end_orphans, find_orphans
-from fsm_agent.runtime.tools.survivors import all_marked
+from fsm_agent.runtime.tools.survivors import all_marked, life_of
 from fsm_agent.server.app import LoopbackServer
 from fsm_agent.server.replies import Stall
 from fsm_agent.session.subagents import AgentTool
@@ -117,6 +117,30 @@ def test_78_only_the_run_s_own_processes_are_ended(tmp_path: Path) -> None:
         assert str(end_orphans("abc")) == ""
     finally:
         for child in children.values():
+            child.kill()
+            child.wait()
+
+
+def test_78_what_a_living_engine_started_is_spared(tmp_path: Path) -> None:
+    """A fork has the id of its run: a resume of the one ends what dead engines left, and nothing of an engine at work."""
+    engines = [subprocess.Popen(["sleep", "300"]) for _ in range(2)]
+    marks = {
+        f"{mark}{number}": f".run-{run}.0a1b_{life_of(engine.pid)}"
+        for mark, run in (("own", "forked"), ("agent", "forked-tool-4-general"))
+        for number, engine in enumerate(engines)
+    }
+    children = {
+        name: subprocess.Popen(["sleep", "300"], env={**os.environ, "FSM_AGENT_PROCESS": mark}) for name, mark in marks.items()
+    }
+    try:
+        assert find_orphans("forked") == ()
+        engines[0].kill()
+        wait_for(lambda: not alive(engines[0].pid))
+        found = end_orphans("forked")
+        assert {item.pid for item in found.ended} == {children["own0"].pid, children["agent0"].pid}
+        assert [name for name, child in children.items() if alive(child.pid)] == ["own1", "agent1"]
+    finally:
+        for child in (*engines, *children.values()):
             child.kill()
             child.wait()
 

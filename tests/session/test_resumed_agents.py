@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -199,6 +201,128 @@ def test_a_fork_leaves_the_agent_to_its_run(left: Left, tmp_path: Path) -> None:
     agent = left.agent(LoopbackServer(Answers()), tmp_path)
     assert resumption(stand(place), agent.deps.tools).going_on == ()
     assert len(resumption(stand(log), agent.deps.tools).going_on) == 1
+
+
+def found_in(session: Session) -> str:
+    """All results that a conversation holds."""
+    return "".join(block.json for message in session.state.messages for block in message.results)
+
+
+def agents_of(log: Path) -> list[Path]:
+    """The logs of agents whose name begins with that of their caller's log."""
+    return sorted(log.parent.glob(f"{log.stem}-tool-*.jsonl"))
+
+
+@pytest.mark.parametrize("first", ["the fork", "the original"])
+def test_a_fork_and_its_original_have_their_own_agents(left: Left, tmp_path: Path, first: str) -> None:
+    """Interrupted before their agent began, both go on, one after the other: each has an agent with a log of its own."""
+    for at in range(1, left.begun):
+        place = tmp_path / str(at) / left.caller.parent.name
+        place.mkdir(parents=True)
+        log = place / left.caller.name
+        _cut(left.caller, log, at)
+        logs = [fork(log, None, place / "fork.jsonl"), log]
+        for number, one in enumerate(logs if first == "the fork" else reversed(logs)):
+            cwd = tmp_path / f"{at}-{number}"
+            cwd.mkdir()
+            with LoopbackServer(Answers()) as server:
+                session = go_on(server, left, one, cwd)
+            assert "Counted." in found_in(session)
+            assert "Error" not in found_in(session)
+            assert (cwd / "counted").read_text().split() == ["one", "two"]
+            (own_agent,) = agents_of(one)
+            assert read_log(own_agent).header.session == read_log(one).header.session
+            assert replay(own_agent).divergence is None
+
+
+def test_a_fork_of_one_session_leaves_the_agent_to_its_run(left: Left, tmp_path: Path) -> None:
+    """Also where nothing but the name of its log tells it from its original."""
+    log, child = left.cut("one-session", 5)
+    before = child.read_bytes()
+    place = fork(log, None, log.with_name("fork.jsonl"), session_id=read_log(log).header.session)
+    with LoopbackServer(Answers()) as server:
+        session = go_on(server, left, place, tmp_path)
+    assert "outcome is unknown" in found_in(session)
+    assert child.read_bytes() == before
+
+
+def test_a_log_of_its_own_name_has_agents_of_that_name(left: Left, tmp_path: Path) -> None:
+    """A caller's log may be called anything; its agent goes on, by the name of now and by that of former times."""
+    for name in ("former", "now"):
+        log, child = left.cut(name, 5)
+        renamed = log.rename(log.with_name("my own: log.jsonl"))
+        if name == "now":
+            child = child.rename(child.with_name(child.name.replace(log.stem, renamed.stem)))
+        (tmp_path / name).mkdir()
+        with LoopbackServer(Answers()) as server:
+            session = go_on(server, left, renamed, tmp_path / name)
+        assert "Counted." in found_in(session)
+        assert replay(child).state.terminal is not None
+
+
+def test_what_a_lost_fork_left_is_in_nobody_s_way(left: Left, tmp_path: Path) -> None:
+    """A fork that was removed and made again under its name finds the logs of its agents taken, and gets others."""
+    place = tmp_path / "again" / left.caller.parent.name
+    place.mkdir(parents=True)
+    log = place / left.caller.name
+    _cut(left.caller, log, left.begun - 1)
+    for number in range(3):
+        one = fork(log, None, place / "fork.jsonl")
+        cwd = tmp_path / str(number)
+        cwd.mkdir()
+        with LoopbackServer(Answers()) as server:
+            assert "Counted." in found_in(go_on(server, left, one, cwd))
+        assert len(agents_of(one)) == number + 1
+        if number < 2:
+            one.unlink()
+    begun = next(record.seq for record in read_log(one).records() if isinstance(record.event, ToolStarted))
+    _cut(one, one, begun)
+    newest = next(path for path in agents_of(one) if path.stem.endswith("-3"))
+    _cut(newest, newest, 5)
+    (tmp_path / "last").mkdir()
+    with LoopbackServer(Answers()) as server:
+        assert "Counted." in found_in(go_on(server, left, one, tmp_path / "last"))
+    assert len(agents_of(one)) == 3
+    assert replay(newest).state.terminal is not None
+
+
+@pytest.mark.parametrize("why", ["locked", "read only"])
+def test_an_agent_whose_log_cannot_be_written_has_an_unknown_outcome(left: Left, tmp_path: Path, why: str) -> None:
+    """It may have taken effect, and what it used by its log is its caller's."""
+    if why == "read only" and os.geteuid() == 0:
+        pytest.skip("nothing is read only for root")
+    log, child = left.cut(why, 9)
+    used, before = replay(child).state.data.usage, child.read_bytes()
+    assert total_cost(used) > 0
+    with child.open("rb") as other:
+        if why == "locked":
+            fcntl.flock(other, fcntl.LOCK_EX)
+        else:
+            child.chmod(0o400)
+        with LoopbackServer(Answers()) as server:
+            session = go_on(server, left, log, tmp_path)
+    assert "its outcome is unknown, it may have taken effect" in found_in(session)
+    assert "failed" not in found_in(session)
+    told = [item.event.usage for item in read_log(log).records() if isinstance(item.event, ToolFinished)]
+    assert told[0] == used
+    assert session.state.terminal is not None
+    assert total_cost(session.state.terminal.usage) == total_cost(own(log)) + sum(map(total_cost, told))
+    assert child.read_bytes() == before
+
+
+def test_what_an_agent_used_counts_when_its_log_breaks(tmp_path: Path) -> None:
+    """An agent that stops because it cannot be recorded any more had been paid for."""
+    line = "for log in logs/*/*-tool-*.jsonl; do touch $log.blobs; done; python3 -c \"print('x' * 20_000)\""
+    family = Family(
+        main=[priced(calls(ask("work")), 0.01), priced(says("Main is done."), 0.01)],
+        work=[priced(calls(use("Bash", {"command": line})), 0.02), priced(says("Never."), 0.04)],
+    )
+    with LoopbackServer(family) as server:
+        agent = family_agent(server, tmp_path, permission_mode="bypassPermissions", logs=tmp_path / "logs")
+        outcome = run_sync("main go", agent=agent)
+    assert "LogWriteError" in results(family.bodies["main"][-1])[0][0]
+    assert outcome.terminal.reason is TerminalReason.COMPLETED
+    assert total_cost(outcome.terminal.usage) == 40_000
 
 
 def test_an_agent_of_an_agent_goes_on(tmp_path: Path) -> None:

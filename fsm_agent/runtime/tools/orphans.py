@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable
 
 from attrs import frozen
 
-from .survivors import Leftover, all_marked, parents_of
+from .survivors import Leftover, all_marked, life_of, parents_of
 
 _GRACE = 0.5
 """Seconds between TERM and KILL."""
@@ -39,22 +40,28 @@ def run_mark(run_id: str, token: str) -> str:
         run_id: the run; empty for none.
         token: a random text that names the process.
     """
-    return f"run-{run_id}.{token}" if run_id else token
+    return f"run-{run_id}.{token}_{life_of(os.getpid())}" if run_id else token
 
 
 def find_orphans(run_id: str) -> tuple[Leftover, ...]:
-    """Find processes that a run, or a sub-agent of it, started and that still live.
+    """Find processes that a run, or a sub-agent of it, started, and that outlived the engine which drove it.
 
-    This process and those above it are never among them: it may have been started by a command of that run itself.
+    What belongs to an engine that lives is no orphan: a fork has the id of the run that it continues. This process and
+    those above it are never among them: it may have been started by a command of that run itself.
     """
     # The ids of a sub-agent's runs begin with that of its caller.
-    found = all_marked((f".run-{run_id}.", f".run-{run_id}-tool-"))
+    of_run = re.compile(rf"\.run-{re.escape(run_id)}(?:-tool-[^.]*)?\.[^._]*_(\d+)-(\d+)")
+
+    def orphaned(mark: str) -> bool:
+        return not any(life_of(int(pid)) == f"{pid}-{start}" for pid, start in of_run.findall(mark))
+
+    found = all_marked((f".run-{run_id}.", f".run-{run_id}-tool-"), orphaned)
     spared = {os.getpid(), *parents_of(os.getpid())}
     return tuple(item for item in found if item.pid not in spared)
 
 
 def end_orphans(run_id: str) -> Orphans:
-    """End what a run left behind, with TERM and then KILL. The caller has made sure that no engine drives the run.
+    """End what a run left behind, with TERM and then KILL. The caller has made sure that no other engine writes its log.
 
     Blocks for at most about a second, and only if there is something to end.
     """

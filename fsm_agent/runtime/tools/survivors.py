@@ -8,7 +8,7 @@ shows no ``/proc``, nothing but the process group can be ended, and nothing is n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
@@ -99,17 +99,30 @@ def find_leftovers(session: int, mark: str, pipes: frozenset[int]) -> tuple[Left
     return tuple(found)
 
 
-def all_marked(marks: tuple[str, ...]) -> tuple[Leftover, ...]:
-    """Find the living processes whose mark holds one of these texts, in order of their ids."""
+def all_marked(marks: tuple[str, ...], counts: Callable[[str], bool] = lambda mark: True) -> tuple[Leftover, ...]:
+    """Find the living processes whose mark holds one of these texts, in order of their ids.
+
+    Args:
+        marks: the texts.
+        counts: says of the whole mark of such a process whether it is one that is looked for.
+    """
     needles = tuple(mark.encode() for mark in marks)
     found = []
     for pid in sorted(_processes()):
         variables = _read(f"/proc/{pid}/environ").split(b"\0")
         marked = [item for item in variables if item.startswith(MARK.encode() + b"=")]
-        if any(needle in item for item in marked for needle in needles) and _family(pid) is not None:
+        if not any(needle in item and counts(decode(item)) for item in marked for needle in needles):
+            continue
+        if _family(pid) is not None:
             words = decode(_read(f"/proc/{pid}/cmdline").replace(b"\0", b" ")).strip()
             found.append(Leftover(pid=pid, command=words[:80]))
     return tuple(found)
+
+
+def life_of(pid: int) -> str:
+    """Name a living process so that no later one can be taken for it; empty if it is gone or only waits to be reaped."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return "" if len(fields) < 20 or fields[0] in (b"Z", b"X") else f"{pid}-{int(fields[19])}"
 
 
 def parents_of(pid: int) -> tuple[int, ...]:
