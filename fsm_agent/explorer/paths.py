@@ -6,12 +6,16 @@ from attrs import frozen
 
 from ..core.config import LoopConfig
 from ..core.events import Event
-from ..core.phases import Cause, ContinueReason, TerminalReason
+from ..core.phases import CAUSES, Cause, ContinueReason, TerminalReason
 from ..core.rows import TABLE
 from ..core.state import LoopState
 from .environment import NextRun
 from .expand import Worker
 from .explore import Explored
+from .words import need_word, unknown
+
+ROWS = frozenset(row.name for row in TABLE.rows)
+REASONS: tuple[TerminalReason | ContinueReason, ...] = (*TerminalReason, *ContinueReason)
 
 
 @frozen
@@ -49,29 +53,63 @@ def _path(explored: Explored, goal: str, at: tuple[int, int]) -> Path:
     )
 
 
-def paths_to_row(explored: Explored, name: str) -> Path | None:
-    """Give a shortest path that takes a declared row; None if nothing within the bounds takes it."""
+def _first(explored: Explored, name: str) -> tuple[int, int] | None:
     at = explored.graph.first_rows.get(name)
+    if at is None and name not in ROWS:
+        raise ValueError(unknown("declared row", name, [row.name for row in TABLE.rows]))
+    return at
+
+
+def paths_to_row(explored: Explored, name: str) -> Path | None:
+    """Give a shortest path that takes a declared row; None if nothing within the bounds takes it.
+
+    Raises:
+        ValueError: if no row has this name.
+    """
+    at = _first(explored, name)
     return _path(explored, name, at) if at is not None else None
 
 
 def length_to(explored: Explored, name: str) -> int:
-    """Give the length of a shortest path that takes a declared row; 0 if nothing within the bounds takes it."""
-    at = explored.graph.first_rows.get(name)
+    """Give the length of a shortest path that takes a declared row; 0 if nothing within the bounds takes it.
+
+    Raises:
+        ValueError: if no row has this name.
+    """
+    at = _first(explored, name)
     return explored.graph.depth_of(at[0]) + 1 if at is not None else 0
 
 
-def paths_to(explored: Explored, reason: TerminalReason | ContinueReason, cause: Cause | None = None) -> Path | None:
+def _reason(reason: object) -> TerminalReason | ContinueReason:
+    for known in REASONS:
+        if known == reason:
+            return known
+    raise ValueError(unknown("reason", reason, REASONS))
+
+
+def paths_to(
+    explored: Explored, reason: TerminalReason | ContinueReason | str, cause: Cause | str | None = None
+) -> Path | None:
     """Give a shortest path to a terminal or continue reason.
 
     Args:
         explored: the exploration.
-        reason: where to.
-        cause: only with this cause; None for any.
+        reason: where to, or its word.
+        cause: only with this cause of a terminal reason, or its word; None for any.
 
     Returns:
         The path, or None if nothing within the bounds leads there.
+
+    Raises:
+        ValueError: for an unknown word, and a cause that the reason never has.
     """
+    reason = _reason(reason)
+    if cause is not None:
+        cause = need_word(Cause, cause, "cause")
+        causes = CAUSES[reason] if isinstance(reason, TerminalReason) else ()
+        if cause not in causes:
+            has = f"its causes are {', '.join(causes)}" if causes else "only terminal reasons have causes"
+            raise ValueError(f"{reason} never has the cause {cause}; {has}")
     if isinstance(reason, TerminalReason):
         firsts = explored.graph.first_reasons
         found = [

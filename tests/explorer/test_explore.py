@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from fsm_agent.explorer.bounds import Form
 from fsm_agent.explorer.explore import Explored, Pace, explore
 from fsm_agent.explorer.live import Graph, liveness
 from fsm_agent.explorer.matrix import CI, RELEASE, SMALL
-from fsm_agent.explorer.paths import all_paths, paths_to, paths_to_row
+from fsm_agent.explorer.paths import all_paths, length_to, paths_to, paths_to_row
 from fsm_agent.explorer.report import counterexample, summary
 from fsm_agent.explorer.side_by_side import explore_all
 from fsm_agent.laws import LAWS, Edge, edge_law, state_law
@@ -218,6 +219,24 @@ def test_paths_to_reasons() -> None:
     assert escalated is not None
     assert "max_output_tokens_escalate" in escalated.rows
     assert paths_to_row(tiny(), "collapse_drain_retry") is None
+
+
+def test_paths_by_words() -> None:
+    """Reasons and causes may be given as their words; what is no word of the machine is refused, not sought."""
+    by_words = paths_to(tiny(), "completed", "end_turn")
+    assert by_words == paths_to(tiny(), TerminalReason.COMPLETED, Cause.END_TURN)
+    assert by_words is not None
+    assert paths_to(tiny(), "next_turn") == paths_to(tiny(), ContinueReason.NEXT_TURN)
+    for ask, said in (
+        (lambda: paths_to(tiny(), "complete"), "there is no reason 'complete'; did you mean 'completed'?"),
+        (lambda: paths_to(tiny(), "completed", "endturn"), "there is no cause 'endturn'; did you mean 'end_turn'?"),
+        (lambda: paths_to(tiny(), "max_turns", "hook"), "max_turns never has the cause hook; its causes are max_turns"),
+        (lambda: paths_to(tiny(), "next_turn", "hook"), "next_turn never has the cause hook; only terminal reasons have"),
+        (lambda: paths_to_row(tiny(), "next_turns"), "there is no declared row 'next_turns'; did you mean 'next_turn'?"),
+        (lambda: length_to(tiny(), "nosuch"), "there is no declared row 'nosuch'"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            ask()
 
 
 @state_law()
