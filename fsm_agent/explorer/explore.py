@@ -225,8 +225,12 @@ def explore(
     Raises:
         LawError: for a law that raises, or gives what is no text; it tells the path, and has what was raised as its cause.
         TypeError: for a law over whole runs, and for what is no law.
+        ValueError: for ``jobs``, ``sample`` or ``twins`` out of range.
     """
     bounds = bounds if bounds is not None else Bounds()
+    for name, value, least in (("jobs", jobs, 1), ("sample", sample, 1), ("twins", twins, 0)):
+        if not isinstance(value, int) or value < least:
+            raise ValueError(f"{name}={value!r}: must be a whole number of at least {least}")
     began = time.monotonic()
     search = Search(config, bounds)
     worker = Worker(config, bounds, _judging(laws), start, lookup, oracle, sample, twins)
