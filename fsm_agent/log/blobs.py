@@ -11,6 +11,7 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from .errors import LogDamaged
@@ -19,6 +20,8 @@ from .files import make_private, real_file, sync_directory, write_new
 LARGE = 16_384
 """Characters from which on a string is stored beside the log."""
 KEY = "blob"
+MOST = 512_000_000
+"""Bytes of a blob; no text of a log and no packed state is nearly as large."""
 
 
 def folder_of(log: Path) -> Path:
@@ -79,8 +82,12 @@ class BlobStore:
         """
         if len(name) != 64 or not all(digit in "0123456789abcdef" for digit in name):
             raise LogDamaged(self._log, seq, f"names a blob that can be none: {name[:80]!r}")
+        place = self._folder / name
         try:
-            data = (self._folder / name).read_bytes()
+            found = place.stat()
+            if not S_ISREG(found.st_mode) or found.st_size > MOST:
+                raise LogDamaged(self._log, seq, f"needs the blob {name}, which is none, or larger than any")
+            data = place.read_bytes()
         except OSError as error:
             raise LogDamaged(self._log, seq, f"needs the blob {name}, which cannot be read: {error.strerror}") from None
         if sha256(data).hexdigest() != name:

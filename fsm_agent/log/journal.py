@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from json.encoder import encode_basestring
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve
 
@@ -22,7 +23,7 @@ from .digest import STATE_EVERY, StateDigests, effects_digest, sketch, table_dig
 from .files import SyncPolicy, make_private, real_file, sync_directory, write_all
 from .format import MAGIC, MAJOR, MINOR, Header, Parent, seal
 from .lock import Lock, acquire
-from .snapshots import pack
+from .snapshots import StateTooLarge, pack
 
 SNAPSHOT_BYTES = 65_536
 """Bytes of a log from which on it gets snapshots of the state."""
@@ -162,7 +163,7 @@ class Journal:
         try:
             if follows and parent is not None:
                 if parent.behind > MOST_BEHIND:
-                    header = evolve(header, snapshot=journal._blobs.put(pack(state), sync=sync))
+                    header = evolve(header, **journal._beginning(state))
                 else:
                     journal._base = parent.behind
             text = encode_with(lambda: SNAPSHOT.record(Header), header)
@@ -260,11 +261,22 @@ class Journal:
         if self._file < 0:
             raise OSError(f"{self.path}: the log is closed")
 
+    def _beginning(self, state: LoopState) -> dict[str, Any]:
+        """Give the fields of a header that hold its beginning, which the parents need not be folded for."""
+        try:
+            return {"snapshot": self._blobs.put(pack(state), sync=self._policy is not SyncPolicy.NEVER)}
+        except StateTooLarge:
+            return {"state": state, "begin": ""}
+
     def _snapshot(self, state: LoopState) -> list[str]:
         """Store the whole state, if enough was written since the last time to be worth it."""
         if self._size < self._snapshot_at:
             return []
-        packed = pack(state)
+        try:
+            packed = pack(state)
+        except StateTooLarge:  # it is looked at again when the log has grown to twice its size
+            self._snapshot_at = 2 * self._size
+            return []
         self._snapshot_at = self._size + max(SNAPSHOT_BYTES, SNAPSHOT_SHARE * len(packed))
         return [f'"snapshot":"{self._blobs.put(packed, sync=self._policy is not SyncPolicy.NEVER)}"']
 

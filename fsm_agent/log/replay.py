@@ -279,7 +279,19 @@ def _parent_of(log: LogFile) -> LogFile:
     try:
         return read_log(place)
     except OSError as error:
-        raise LogError(f"{log.path}: continues the log {place}, which cannot be read: {error.strerror}") from None
+        words = f"{log.path}: continues the log {place}, which cannot be read: {error.strerror}"
+        raise LogError(words + _stored_in_vain(log)) from None
+
+
+def _stored_in_vain(log: LogFile) -> str:
+    """Say why the state that a header stores does not help; empty where it stores none."""
+    if not log.header.snapshot:
+        return ""
+    try:
+        unpack(log.blobs.get(log.header.snapshot, 0))
+    except CodecError as error:
+        return f"; and the state that it stores cannot be used: {error}"
+    return "; and the state that it stores is another one than it says"
 
 
 def _continued(log: LogFile, state: LoopState, child: LogFile, reducer: Reducer | None) -> LoopState:

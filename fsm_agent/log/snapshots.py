@@ -21,8 +21,19 @@ from .codec import decode_value, exact
 from .decode import Decoders
 from .encode import Encoders
 from .errors import CodecError
+from .fields import WRONG
 
 _SHARED = (Message, WireMessage)
+LARGEST_TEXT = 256_000_000
+"""Bytes of a state's text: many times what the largest request holds."""
+SMALL_TEXT = 4_000_000
+"""Bytes of text that may have been packed into any size."""
+MOST_PACKED = 32
+"""How many times its packed form a longer text may be, so that a small file cannot fill the memory."""
+
+
+class StateTooLarge(CodecError):
+    """A state that is not stored, or what was stored for one is larger than any can be."""
 
 
 class _Table:
@@ -65,6 +76,7 @@ def pack(state: LoopState) -> bytes:
     """Pack a state.
 
     Raises:
+        StateTooLarge: if it is larger than is stored.
         CodecError: if it holds a value that has no text.
     """
     with _TABLE.lock:
@@ -75,30 +87,51 @@ def pack(state: LoopState) -> bytes:
             raise CodecError(f"the state has no text: {type(error).__name__} {error}") from error
         finally:
             _TABLE.clear()
-    return zlib.compress(exact(f'{{"shared":[{shared}],"state":{state_text}}}').encode("utf-8"), 3)
+    text = exact(f'{{"shared":[{shared}],"state":{state_text}}}').encode("utf-8")
+    packed = zlib.compress(text, 3)
+    if len(text) > _most_text(packed):
+        raise StateTooLarge(f"a state of {len(text):,} bytes is not stored")
+    return packed
 
 
 def unpack(data: bytes) -> LoopState:
     """Unpack a state; fields that this version does not know are passed over, so compare its digest.
 
     Raises:
+        StateTooLarge: if it is larger than any state that is stored.
         CodecError: if it cannot be unpacked.
     """
     try:
-        value = json.loads(zlib.decompress(data))
+        value = json.loads(_text_of(data))
         lists = value["shared"]
         shared = [[decode_value(_WHOLE.record(cls), item) for item in lists[kind]] for kind, cls in enumerate(_SHARED)]
-    except (zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        with _TABLE.lock:
+            try:
+                _TABLE.values = shared
+                state: LoopState = decode_value(_UNPACK.record(LoopState), value["state"])
+            finally:
+                _TABLE.clear()
+        sent = state.data.context.sent
+        context = evolve(state.data.context, sent=evolve(sent, chunks=chunked(sent.wires, ())))
+        return evolve(state, data=evolve(state.data, context=context))
+    except StateTooLarge:
+        raise
+    except (*WRONG, zlib.error, IndexError) as error:
         raise CodecError(f"no packed state: {error}") from error
-    with _TABLE.lock:
-        try:
-            _TABLE.values = shared
-            state: LoopState = decode_value(_UNPACK.record(LoopState), value["state"])
-        finally:
-            _TABLE.clear()
-    sent = state.data.context.sent
-    context = evolve(state.data.context, sent=evolve(sent, chunks=chunked(sent.wires, ())))
-    return evolve(state, data=evolve(state.data, context=context))
+
+
+def _most_text(packed: bytes) -> int:
+    return min(LARGEST_TEXT, max(SMALL_TEXT, MOST_PACKED * len(packed)))
+
+
+def _text_of(packed: bytes) -> bytes:
+    most, unpacking = _most_text(packed), zlib.decompressobj()
+    text = unpacking.decompress(packed, most + 1)
+    if len(text) > most:
+        raise StateTooLarge(f"what is stored as a state unpacks to more than {most:,} bytes, which none does")
+    if not unpacking.eof:
+        raise CodecError("no packed state: it is cut off")
+    return text
 
 
 def _without_chunks(state: LoopState) -> LoopState:

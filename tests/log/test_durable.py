@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
+import zlib
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -19,7 +23,7 @@ from fsm_agent.core.step import next_run, step
 from fsm_agent.log import journal as journal_module
 from fsm_agent.log.blobs import LARGE, folder_of
 from fsm_agent.log.digest import state_digest, table_digest
-from fsm_agent.log.errors import LogDamaged, LogError, LogGap
+from fsm_agent.log.errors import CodecError, LogDamaged, LogError, LogGap
 from fsm_agent.log.files import SyncPolicy
 from fsm_agent.log.fork import fork
 from fsm_agent.log.format import Gap
@@ -28,11 +32,12 @@ from fsm_agent.log.reader import read_log
 from fsm_agent.log.repair import Repaired, repair
 from fsm_agent.log.replay import begin_state, replay
 from fsm_agent.log.resume import reopen, stand
-from fsm_agent.log.snapshots import pack, unpack
+from fsm_agent.log.snapshots import MOST_PACKED, SMALL_TEXT, StateTooLarge, pack, unpack
 from fsm_agent.scenario.drive import drive
 from fsm_agent.scenario.loading import catalog, load
 
 from . import toy
+from .forging import forge, parent
 
 PICTURE = "iVBOR" + 'é\u2028\\"' * LARGE
 """A large text with all that needs care in JSON."""
@@ -407,6 +412,81 @@ def test_every_repair_ends_in_a_readable_log(tmp_path: Path, monkeypatch: pytest
         assert gone | set(kept) >= set(range(1, len(events) + 1))
         for extra in tmp_path.glob("run.log.damaged-*"):
             extra.unlink()
+
+
+# -- states that are too large to be stored ---------------------------------------------------------------------------
+
+
+def with_history(size: int) -> LoopState:
+    """A state whose one message packs into nearly nothing."""
+    return initial(toy.CONFIG, (message("m", "user", MessageKind.PROMPT, (text_block("x" * size),)),))
+
+
+def bomb(megabytes: int) -> bytes:
+    """A small file that unpacks into a large one."""
+    packer = zlib.compressobj(9)
+    parts = [packer.compress(b"[" * 1_000_000) for _ in range(megabytes)]
+    return b"".join(parts) + packer.flush()
+
+
+def test_what_unpacks_into_more_than_a_state_is_refused() -> None:
+    """A small file does not fill the memory; what it unpacks into is looked at no further than a state can go."""
+    data = bomb(300)
+    tracemalloc.start()
+    try:
+        with pytest.raises(StateTooLarge, match="unpacks to more than"):
+            unpack(data)
+        assert tracemalloc.get_traced_memory()[1] < 4 * max(SMALL_TEXT, MOST_PACKED * len(data))
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"shared":[[],[]]}', b'{"shared":[[],[]],"state":{}}', b"[" * 2_000])
+def test_what_is_no_packed_state(text: bytes) -> None:
+    """Whatever is packed, it is a state or refused."""
+    for data in (zlib.compress(text), zlib.compress(text)[:-1], text):
+        with pytest.raises(CodecError):
+            unpack(data)
+
+
+def test_a_state_that_packs_too_well_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be refused is not written: the log goes on without, and a header holds it in another form."""
+    monkeypatch.setattr(journal_module, "SNAPSHOT_BYTES", 1)
+    monkeypatch.setattr(journal_module, "MOST_BEHIND", 0)
+    assert unpack(pack(with_history(SMALL_TEXT // 4))) == with_history(SMALL_TEXT // 4)
+    state = with_history(2 * SMALL_TEXT)
+    with pytest.raises(StateTooLarge):
+        pack(state)
+    first = Journal.create(tmp_path / "first.log", toy.CONFIG, state, "session", "r")
+    for number in range(130):
+        event = TimerFired(f"r/timer-{number}")
+        first.append(event, toy.step(state, event, toy.CONFIG), sync=False)
+    link = first.as_parent(tmp_path / "second.log")
+    first.release()
+    assert not any(record.snapshot for record in read_log(tmp_path / "first.log").records())
+    Journal.create(tmp_path / "second.log", toy.CONFIG, state, "session", "r", parent=link, linked=True).release()
+    (tmp_path / "first.log").unlink()
+    assert begin_state(read_log(tmp_path / "second.log")) == state
+
+
+def test_a_state_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    """Where the log that was continued is gone, the state stored in its stead is all there is, and what is wrong with it is said."""
+    path = tmp_path / "run.log"
+    toy.write(path)
+    data = bomb(20)
+    name = sha256(data).hexdigest()
+
+    def edit(line: dict[str, Any]) -> None:
+        parent()(line)
+        line["snapshot"] = name
+
+    made = forge(path, tmp_path / "made.log", {0: edit})
+    folder_of(made).mkdir()
+    (folder_of(made) / name).write_bytes(data)
+    with pytest.raises(
+        LogError, match=r"other\.jsonl, which cannot be read: .*; and the state that it stores .* unpacks to more than"
+    ):
+        begin_state(read_log(made))
 
 
 # -- logs that continue others ----------------------------------------------------------------------------------------
