@@ -470,7 +470,7 @@ def test_a_state_that_packs_too_well_is_not_stored(tmp_path: Path, monkeypatch: 
 
 
 def test_a_state_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    """Where the log that was continued is gone, the state stored in its stead is all there is, and what is wrong with it is said."""
+    """Where the log that was continued is gone, the state that it stores is all there is; what is wrong with it is said."""
     path = tmp_path / "run.log"
     toy.write(path)
     data = bomb(20)
