@@ -29,6 +29,7 @@ from ..core.messages import MessageKind, message
 from ..core.phases import TERMINAL_SET, AbortReason, Phase
 from ..core.state import LoopState, Step
 from ..core.step import next_run, step
+from ..explorer.words import need_word
 from ..laws import LAWS, Edge, Law, Over, judge_run
 from ..laws.runs import RUN_LAWS
 from ..scenario.answers import Failing, Reply, SummarySpec, SummaryWord, TextItem
@@ -86,6 +87,26 @@ class Injected:
     at: int
     steps: tuple[tuple[Event, Step], ...]
     problems: tuple[str, ...]
+
+
+def need_fault(given: Fault | str) -> Fault:
+    """Give a fault by its word.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    return need_word(Fault, given, "fault")
+
+
+def need_scenario(given: object) -> Scenario:
+    """Give a scenario.
+
+    Raises:
+        TypeError: for anything else; says what to write.
+    """
+    if isinstance(given, Scenario):
+        return given
+    raise TypeError(f"{given!r} is no scenario" + (f"; write load({given!r})" if isinstance(given, str) else ""))
 
 
 def spared(scenario: Scenario) -> Scenario:
@@ -259,13 +280,18 @@ def inject(
 
     Raises:
         ScenarioError: if a run does not come to rest.
+        ValueError: for an unknown fault, and a place where no event is.
+        TypeError: for what is no scenario.
     """
-    fault = Fault(fault)
+    fault = need_fault(fault)
     if laws is None:
         laws = (*[law for law in LAWS if law.over is not Over.RUN and not law.costly], *RUN_LAWS)
-    full = spared(scenario)
-    if at is not None:
-        return (_one(full, fault, at, laws),)
+    full = spared(need_scenario(scenario))
     plain = _Driver(full, None, -1)
     plain.run()
+    if at is not None:
+        last = len(plain.steps)
+        if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at <= last:
+            raise ValueError(f"at={at!r}: the run of {scenario.name} has {last} events; write a number from 0 to {last}")
+        return (_one(full, fault, at, laws),)
     return tuple(_one(full, fault, place, laws) for place in range(len(plain.steps) + 1))

@@ -22,7 +22,7 @@ from ..scenario.drive import drive
 from ..scenario.format import Scenario, UserSpec, UserWord, Way
 from ..scenario.play import PlayedRun, play
 from ..scenario.playing import first_state
-from .injection import FAILURES, TYPED, Fault, judged, spared
+from .injection import FAILURES, TYPED, Fault, judged, need_fault, need_scenario, spared
 from .run_checker import Alive, Evidence
 
 _WORDS = {
@@ -53,12 +53,13 @@ def staged(scenario: Scenario, fault: Fault | str) -> tuple[Staged, ...]:
         The scenarios, equal ones left out.
 
     Raises:
-        ValueError: for a kill.
+        ValueError: for a kill, and an unknown fault.
+        TypeError: for what is no scenario.
     """
-    fault = Fault(fault)
+    fault = need_fault(fault)
     if fault is Fault.KILL:
         raise ValueError("a kill cannot be staged; resume from every prefix of the log instead")
-    full = spared(scenario)
+    full = spared(need_scenario(scenario))
     steps = drive(full).steps
     if fault in _WORDS:
         return _acted(full, fault, steps)
@@ -156,11 +157,21 @@ async def inject_played(
 
     Returns:
         One entry for each place that was taken.
+
+    Raises:
+        ValueError: if no place is taken, for a kill, and an unknown fault.
+        TypeError: for what is no scenario.
     """
     if laws is None:
         laws = (*[law for law in LAWS if law.over is not Over.RUN and not law.costly], *RUN_LAWS)
+    places = staged(scenario, fault)
+    if not 0 <= first < len(places) or every < 1:
+        raise ValueError(
+            f"first={first!r}, every={every!r}: {scenario.name} has {len(places)} places for {fault}, the first is 0, and "
+            "every is at least 1"
+        )
     found: list[PlayedFault] = []
-    for one in staged(scenario, fault)[first::every]:
+    for one in places[first::every]:
         before = Alive.now()
         breaches: tuple[tuple[int, str], ...] = ()
         if way is Way.HTTP:

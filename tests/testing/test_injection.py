@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from fsm_agent.core.events import EffectLost
+from fsm_agent.core.events import AbortRequested, EffectLost
 from fsm_agent.core.phases import Cause
 from fsm_agent.laws import Edge, edge_law
 from fsm_agent.scenario import catalog, load
@@ -49,6 +49,38 @@ def test_one_place() -> None:
     assert first.terminal.cause is Cause.INTERRUPT
     (one,) = inject(load("next-turn"), Fault.KILL, 4)
     assert any(isinstance(event, EffectLost) for event, _ in one.steps)
+
+
+@pytest.mark.parametrize("at", [-1, 10**9, "x", True, 2.0])
+def test_a_place_where_nothing_is(at: Any) -> None:
+    """Nothing could be injected there, so it is refused, with the places that there are."""
+    with pytest.raises(ValueError, match=rf"at={at!r}: the run of next-turn has (\d+) events; write a number from 0 to \1"):
+        inject(load("next-turn"), "interrupt", at)
+
+
+def test_every_place_is_a_place() -> None:
+    """At each number that is not refused the fault is there."""
+    events = len(inject(load("hello"), "interrupt")) - 1
+    for at in range(events + 1):
+        (one,) = inject(load("hello"), "interrupt", at)
+        assert sum(isinstance(event, AbortRequested) for event, _ in one.steps) == 1
+    with pytest.raises(ValueError, match=f"from 0 to {events}$"):
+        inject(load("hello"), "interrupt", events + 1)
+
+
+def test_what_is_no_fault_and_no_scenario() -> None:
+    """Both are told in a line, with what was probably meant."""
+    with pytest.raises(ValueError, match="there is no fault 'interupt'; did you mean 'interrupt'"):
+        inject(load("hello"), "interupt")
+    with pytest.raises(ValueError, match="there is no fault 'nosuch'; there are interrupt, submit, "):
+        staged(load("hello"), "nosuch")
+    for ask in (inject, staged):
+        with pytest.raises(TypeError, match=r"'hello' is no scenario; write load\('hello'\)"):
+            ask("hello", "cut")  # type: ignore[arg-type]
+    options: list[dict[str, int]] = [{"first": 99}, {"first": -1}, {"every": 0}]
+    for wrong in options:
+        with pytest.raises(ValueError, match=r"hello has \d+ places for cut, the first is 0"):
+            on_trio("hello", Fault.CUT, **wrong)
 
 
 @edge_law()
