@@ -35,21 +35,29 @@ def crashed(state: LoopState, config: LoopConfig) -> tuple[tuple[Event, Step], .
 
 
 def faults_of_prefixes(log: Path, laws: tuple[Law, ...] = LAWS) -> str:
-    """Crash after each record of a log, resume, and say what is wrong with what comes of it; empty if nothing is."""
-    from ..log.replay import replay
+    """Crash before the first record of a log and behind each, resume, and say what is wrong with what comes of it.
+
+    Returns:
+        The first fault; empty if there is none.
+    """
+    from ..log.reader import read_log
+    from ..log.replay import begin_state, replay
 
     found: list[str] = []
 
-    def each(record: object, made: Step) -> None:
+    def judge(seq: int, state: LoopState) -> None:
         if not found:
-            words = _fault(made.state, config, laws)
+            words = _fault(state, config, laws)
             if words:
-                found.append(f"resumed behind record {getattr(record, 'seq', '?')}: {words}")
+                found.append(f"resumed behind record {seq}: {words}")
 
-    from ..log.reader import read_log
-
-    config = read_log(log).header.config
-    replay(log, each=each)
+    opened = read_log(log)
+    config = opened.header.config
+    judge(0, begin_state(opened))
+    replayed = replay(log, each=lambda record, made: judge(record.seq, made.state))
+    if replayed.divergence is not None:
+        found.append(f"the log does not fold back into its run: {replayed.divergence}")
+    found.extend(f"what follows a gap was not judged: {skipped.gap.words}" for skipped in replayed.skipped)
     return found[0] if found else ""
 
 
@@ -85,8 +93,23 @@ def every_prefix_resumes(log: str | Path) -> None:
         log: the log; it is only read.
 
     Raises:
-        AssertionError: names the record behind which a resume goes wrong, and how.
+        AssertionError: names the record behind which a resume goes wrong, and how; 0 stands for the state before the first.
+        ValueError: if nothing can be judged: the log has no record, and begins at rest.
     """
+    _need_something(Path(log))
     words = faults_of_prefixes(Path(log))
     if words:
         raise AssertionError(words)
+
+
+def _need_something(log: Path) -> None:
+    from ..log.reader import read_log
+    from ..log.replay import begin_state
+
+    opened = read_log(log)
+    if next(iter(opened.records()), None) is None:
+        phase = begin_state(opened).phase
+        if phase is Phase.READY or phase in TERMINAL_SET:
+            raise ValueError(
+                f"{log} has no record, and begins at rest ({phase}): there is nothing to resume, and nothing to judge"
+            )
