@@ -225,3 +225,7 @@ def main() -> NoReturn:
     _open_streams()
     signals.install()
     sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

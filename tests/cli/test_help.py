@@ -50,6 +50,16 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stderr.strip() == "[]"
 
 
+@pytest.mark.parametrize("module", ["fsm_agent", "fsm_agent.cli.main"])
+def test_the_module_is_the_command(module: str) -> None:
+    """Run as a module, the package and its entry point do what the command does, with its exit codes."""
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "fsm-agent")
+    wrong = subprocess.run([sys.executable, "-m", module, "nosuch"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "there is no command 'nosuch'" in wrong.stderr
+
+
 def test_version(cli: Cli) -> None:
     """``--version`` names the package and its version."""
     said = cli("--version")
