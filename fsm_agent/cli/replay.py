@@ -102,8 +102,13 @@ def command(
 def _changed(config: LoopConfig, changes: dict[str, Any]) -> LoopConfig:
     from attrs import evolve
 
+    from ..core.config import check_names, check_words
+
     context = evolve(config.context, **changes.get("context", {}))
-    return evolve(config, **{**changes, "context": context})
+    changed = evolve(config, **{**changes, "context": context})
+    check_names(changed)
+    check_words(changed)
+    return changed
 
 
 def _report(found: Replayed, seconds: float, until: int | None, log: Path, before: Continued | None) -> int:

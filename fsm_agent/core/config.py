@@ -270,6 +270,26 @@ def check_names(config: LoopConfig) -> None:
                 raise ConfigError(f"{name} holds characters that no request can carry: {text!r}")
 
 
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+THINKING = ("adaptive", "enabled", "disabled", "between_tools")
+DISPLAYS = ("summarized", "omitted", "updates")
+
+
+def check_words(config: LoopConfig) -> None:
+    """Refuse words that no model takes. Not part of the record itself: a log that holds one can still be read.
+
+    Raises:
+        ConfigError: for an effort, a kind of thinking or a way to show it that neither the API nor the data of a model knows.
+    """
+    for name, value, words in (
+        ("effort", config.effort, (*EFFORTS, *(word for info in config.models for word in info.efforts))),
+        ("thinking", config.thinking, (*THINKING, *(word for info in config.models for word in info.thinking))),
+        ("thinking_display", config.thinking_display, DISPLAYS),
+    ):
+        if value is not None and value not in words:
+            raise ConfigError(f"{name} must be one of {', '.join(dict.fromkeys(words))}, not {value!r}")
+
+
 _POSITIVE = (
     "max_output_tokens",
     "escalated_max_output_tokens",

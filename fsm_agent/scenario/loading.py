@@ -32,7 +32,7 @@ from typing import Any
 from attrs import evolve
 
 from ..core.blocks import dumps
-from ..core.config import ConfigError, LoopConfig, ToolSchema
+from ..core.config import ConfigError, LoopConfig, ToolSchema, check_words
 from ..core.models import ModelInfo
 from .environment import (
     read_attachments,
@@ -248,9 +248,11 @@ def _read_config(top: Fields) -> LoopConfig:
     names += [name for name in given if name not in names]
     try:
         models = tuple(overridden(evolve(_BASE_MODEL, name=name), given.get(name, {}), f"{place}.{name}") for name in names)
-        return overridden(evolve(_BASE, model=model, models=models), settings, top.at("config"))
+        config = overridden(evolve(_BASE, model=model, models=models), settings, top.at("config"))
+        check_words(config)
     except ConfigError as error:
         raise fail(top.at("config"), str(error)) from None
+    return config
 
 
 def _schema(tool: ToolSpec) -> ToolSchema:

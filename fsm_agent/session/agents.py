@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from attrs import evolve, frozen
 
+from ..core.config import EFFORTS
 from ..runtime.permissions.modes import Mode, mode_of
 from .frontmatter import Document, DocumentProblem, read_document
 from .places import files_in, places
@@ -155,7 +156,7 @@ def read_agent(file: Document) -> tuple[AgentDefinition, tuple[str, ...]]:
             model="" if model == "inherit" else model,
             mode=mode_of(word) if word else None,
             max_turns=_number(file),
-            effort=file.text("effort") or None,
+            effort=_effort(file),
             path=path,
         )
     except DocumentProblem:
@@ -173,6 +174,18 @@ def _tools(file: Document) -> tuple[tuple[str, ...] | None, list[str]]:
     narrow = [item for item in items if "(" in item]
     notes = [f"{file.path}: {item} in tools: restrict a tool by a permission rule; the tool is left out" for item in narrow]
     return tuple(item for item in items if item not in narrow), notes
+
+
+def _effort(file: Document) -> str | None:
+    from ..runtime.model_data import load_models
+
+    word = file.text("effort")
+    if not word:
+        return None
+    known = dict.fromkeys((*EFFORTS, *(level for info in load_models() for level in info.efforts)))
+    if word not in known:
+        raise DocumentProblem(f"{file.path}: effort must be one of {', '.join(known)}, not {word!r}")
+    return word
 
 
 def _number(file: Document) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ..core.config import ConfigError, LoopConfig
+from ..core.config import ConfigError, LoopConfig, check_words
 from ..core.effects import PrefetchKind
 from ..runtime.compactor import ModelCompactor
 from ..runtime.hooks.config import Hook, HookConfig, HookEvent, hooks_from_settings
@@ -66,6 +66,7 @@ def assemble(config: LoopConfig, parts: Parts, *, cwd: Path, permission_mode: st
         ValueError: for a mode, rule or hook that cannot be read, or a folder that is none.
     """
     config = with_models(config, parts.models_file)
+    check_words(config)
     unknown = tuple(unknown_model_warning(info) for info in config.models if not info.known)
     environment = child_environment(os.environ if parts.env is None else parts.env)
     chosen = _hooks(parts.hooks)

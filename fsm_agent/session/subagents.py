@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from ..core.config import ConfigError, LoopConfig
+from ..core.config import ConfigError, LoopConfig, check_words
 from ..core.effects import CallModel
 from ..core.events import Outcome, RunStarted, StreamFailed, ToolStarted
 from ..core.failures import ErrorKind, ModelFailure
@@ -283,7 +283,9 @@ def _config(scope: RunScope, definition: AgentDefinition, tools: ToolBox) -> Loo
         effort=definition.effort or caller.effort,
         address=f"agent:{definition.name}",
     )
-    return with_models(config)
+    config = with_models(config)
+    check_words(config)
+    return config
 
 
 def _model(definition: AgentDefinition) -> str:

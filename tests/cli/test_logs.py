@@ -101,6 +101,17 @@ def test_replay_under_another_config(cli: Cli, log: Path) -> None:
     assert cli("replay", log, "--config", "keep_rounds=3").code == 0
 
 
+@pytest.mark.parametrize(
+    "pair", ["effort=zzz", "thinking=zzz", "thinking_display=zzz", "cancel_siblings_on=zzz", "early_start=zzz", "betas=\x07"]
+)
+def test_replay_takes_no_word_that_means_nothing(cli: Cli, log: Path, pair: str) -> None:
+    """A setting that no run can have is refused as ``run`` refuses it; one that a run can have is taken."""
+    said = cli("replay", log, "--config", pair)
+    assert (said.code, said.out) == (2, "")
+    assert pair.partition("=")[0] in said.error
+    assert cli("replay", log, "--config", "effort=low").code in (0, 3)
+
+
 def test_show(cli: Cli, log: Path) -> None:
     """Every step has a line with its number, event, rows and effects; the end is told."""
     said = cli("show", log)

@@ -80,6 +80,7 @@ def test_values_are_filled_in() -> None:
         ("config: {max_turn: 3}\n", "config: unknown setting 'max_turn'; did you mean 'max_turns'?"),
         ("config: {max_turns: x}\n", "config.max_turns: must be a whole number"),
         ("config: {max_turns: 0}\n", "config: max_turns must be a whole number of at least 1"),
+        ("config: {effort: zzz}\n", "config: effort must be one of low, medium, high, xhigh, max, not 'zzz'"),
         ("config: {model: x}\n", "'model' is given at the top"),
         ("config: {context: {microcompact: lokal}}\n", "config.context.microcompact: unknown word 'lokal'"),
         ("models: {scenario-model: {context_windw: 3}}\n", "models.scenario-model: unknown setting 'context_windw'"),

@@ -95,6 +95,7 @@ def test_agents_of_project_and_home(project: Path, home: Path) -> None:
         ("---\nmaxTurns: many\n---\nx", "maxTurns must be a whole number"),
         ("---\nmaxTurns: 0\n---\nx", "max_turns must be at least 1"),
         ("---\npermissionMode: yolo\n---\nx", "unknown permission mode"),
+        ("---\neffort: zzz\n---\nx", "effort must be one of low, medium, high"),
         ("---\ntools: {a: b}\n---\nx", "tools must be a list"),
         ("---\na: &a [x]\nb: *a\n---\nx", "aliases"),
     ],

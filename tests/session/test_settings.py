@@ -11,7 +11,7 @@ import pytest
 
 from fsm_agent.core.config import ConfigError, EarlyStart, Microcompact
 from fsm_agent.runtime.permissions.modes import Mode
-from fsm_agent.session.agent import make_config
+from fsm_agent.session.agent import Agent, make_config
 from fsm_agent.session.settings import Settings, SettingsError, Source, load_settings, read_sources
 from fsm_agent.session.trust import TrustError, TrustStore
 
@@ -177,5 +177,7 @@ def test_words_stand_for_members_of_closed_sets() -> None:
     assert config.context.microcompact is Microcompact.OFF
     with pytest.raises(ConfigError, match=r"context\.microcompact must be one of"):
         make_config({"model": "m", "context": {"microcompact": "sometimes"}})
+    with pytest.raises(ConfigError, match="effort must be one of low, medium, high, xhigh, max, not 'zzz'"):
+        Agent("m", effort="zzz", api_key="k")
     with pytest.raises(ConfigError, match="early_start must be one of"):
         make_config({"model": "m", "early_start": "soon"})
