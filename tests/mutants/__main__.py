@@ -4,15 +4,13 @@
 text, ``--list FILE`` those whose names are the lines of a file; ``--jobs`` processes at a time. ``--results FILE`` writes
 each verdict as it comes and leaves out what the file holds already, so that a long run can be gone on with. The report goes
 to standard output. The exit code is 1 if a mutant survives that is neither among the equivalent ones nor among the open
-ones.
+ones, and 2 if a process died of anything but its time: of its mutant nothing is known.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
-import pickle
 import random
 import sys
 import time
@@ -31,7 +29,8 @@ sys.path[:0] = [str(TESTS / "core"), str(TESTS)]
 from . import code, judge, table  # noqa: E402
 from .corpus import Corpus, corpus  # noqa: E402
 from .judge import Verdict  # noqa: E402
-from .workers import Done, forked  # noqa: E402
+from .keeping import Unusable, keep_corpus, kept_corpus, open_results, write_result  # noqa: E402
+from .workers import forked  # noqa: E402
 
 EQUIVALENTS = Path(__file__).with_name("equivalents.txt")
 OPEN = Path(__file__).with_name("open.txt")
@@ -133,7 +132,7 @@ def report(verdicts: dict[str, Verdict], total: int, seconds: float, equal: dict
 def _known(place: Path | None, jobs: int, seconds: float) -> Corpus | None:
     """Take the walks of the original and judge them, or read them from a file; None if the original breaks a law."""
     if place is not None and place.exists():
-        read: Corpus = pickle.loads(place.read_bytes())
+        read = kept_corpus(place)
         _settle()
         return read
     known = corpus(code.modules())
@@ -142,14 +141,14 @@ def _known(place: Path | None, jobs: int, seconds: float) -> Corpus | None:
     faults = [
         fault
         for done in forked(shares, lambda share: judge.faults_of_the_original(known, share), jobs, seconds)
-        for fault in (done.value if done.value is not None else ["the original was not judged"])
+        for fault in (done.value if done.value is not None else [f"the original was not judged: {done.died or 'no end'}"])
     ]
     faults += [f"row {row.name} is never taken" for row in table.TABLE.rows if row.name not in known.rows]
     if faults:
         print("the original does not pass:\n" + "\n".join(faults[:20]))
         return None
     if place is not None:
-        place.write_bytes(pickle.dumps(known))
+        keep_corpus(place, known)
     return known
 
 
@@ -160,42 +159,88 @@ def _settle() -> None:
     gc.freeze()
 
 
-def main() -> int:
-    """Run the command."""
+def _natural(text: str, least: int = 0) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {least}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    return _natural(text, 1)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--sample", type=int, default=0, help="this many, chosen by --seed; 0 for all")
+    parser.add_argument("--jobs", type=_positive, default=2)
+    parser.add_argument("--sample", type=_natural, default=0, help="this many, chosen by --seed; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=("code", "table"))
-    parser.add_argument("--seconds", type=float, default=120, help="processor seconds for one mutant")
+    parser.add_argument("--seconds", type=_positive, default=120, help="processor seconds for one mutant")
     parser.add_argument("--name", default="", help="only mutants whose name holds this")
     parser.add_argument("--list", type=Path, help="only mutants whose names are the lines of this file")
     parser.add_argument("--results", type=Path, help="a file of verdicts, to be gone on with")
     parser.add_argument("--corpus", type=Path, help="keep the walks of the original in this file, or read them from it")
     parser.add_argument("--laws-only", action="store_true", help="do not ask the examples among the tests of the core")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def chosen(known: Corpus, options: argparse.Namespace) -> tuple[list[Mutant], int]:
+    """Give the mutants that the options name, and how many there were to take a sample of.
+
+    Raises:
+        Unusable: if there is none, or a name of the list is none.
+    """
+    everything = all_mutants(known, options.only)
+    mutants = [mutant for mutant in everything if options.name in mutant.name]
+    if options.list is not None:
+        listed = {line for line in options.list.read_text(encoding="utf-8").splitlines() if line.strip()}
+        strange = sorted(listed - {mutant.name for mutant in everything})
+        if strange:
+            raise Unusable(
+                f"--list {options.list}: {len(strange)} of {len(listed)} lines name no mutant, such as {strange[0]!r}"
+            )
+        mutants = [mutant for mutant in mutants if mutant.name in listed]
+    if not mutants:
+        raise Unusable(f"no mutant is asked for: --name {options.name!r} and --list name none of {len(everything)}")
+    total = len(mutants)
+    if options.sample and options.sample < total:
+        mutants = random.Random(options.seed).sample(mutants, options.sample)
+    return mutants, total
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: those of the command line, by default those of the process.
+
+    Returns:
+        The exit code: 1 if a mutant survives that is not listed, 2 if the machine failed or cannot begin, 130 if it was
+        interrupted.
+    """
+    options = _options(arguments)
+    try:
+        return _run(options)
+    except (Unusable, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted" + (f"; the verdicts so far are in {options.results}" if options.results else ""), file=sys.stderr)
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
     began = time.monotonic()
+    before, out = open_results(options.results) if options.results else ({}, None)
     known = _known(options.corpus, options.jobs, 20 * options.seconds)
     if known is None:
         return 2
     rows = {name: len(numbers) for name, numbers in known.rows.items()}
-    mutants = [mutant for mutant in all_mutants(known, options.only) if options.name in mutant.name]
-    if options.list is not None:
-        listed = set(options.list.read_text(encoding="utf-8").splitlines())
-        mutants = [mutant for mutant in mutants if mutant.name in listed]
-    total = len(mutants)
-    if options.sample and options.sample < total:
-        mutants = random.Random(options.seed).sample(mutants, options.sample)
+    mutants, total = chosen(known, options)
     print(f"{len(known.situations)} situations after {time.monotonic() - began:.0f} s", file=sys.stderr)
-    verdicts: dict[str, Verdict] = {}
     wanted = {mutant.name for mutant in mutants}
-    if options.results and options.results.exists():
-        for line in options.results.read_text(encoding="utf-8").splitlines():
-            name, fields = json.loads(line)
-            if name in wanted:
-                verdicts[name] = Verdict(**fields)
-    tasks = [mutant for mutant in mutants if mutant.name not in verdicts]
-    out = options.results.open("a", encoding="utf-8") if options.results else None
+    verdicts = {name: one for name, one in before.items() if name in wanted}
+    died: dict[str, str] = {}
     equal = equivalents()
 
     def work(mutant: Mutant) -> dict[str, Any]:
@@ -204,27 +249,29 @@ def main() -> int:
 
     def judged() -> Iterator[tuple[str, Verdict]]:
         left = []
-        for mutant in tasks:
-            refused = judge.refused(mutant)
-            if refused:
-                yield mutant.name, Verdict(refused)
-            else:
-                left.append(mutant)
+        for mutant in mutants:
+            if mutant.name not in verdicts:
+                refused = judge.refused(mutant)
+                if refused:
+                    yield mutant.name, Verdict(refused)
+                else:
+                    left.append(mutant)
         for done in forked(left, work, options.jobs, options.seconds):
-            yield done.task.name, _verdict(done)
+            if done.died:
+                died[done.task.name] = done.died
+            else:
+                yield done.task.name, Verdict("I8 no end within the time allowed") if done.late else Verdict(**done.value)
 
     for name, one in judged():
         verdicts[name] = one
         if out is not None:
-            out.write(json.dumps([name, asdict(one)]) + "\n")
-            out.flush()
+            write_result(out, name, one)
         if sys.stderr.isatty():
             print(f"\r{len(verdicts)}/{len(mutants)}", end="", file=sys.stderr, flush=True)
-    return report(verdicts, total, time.monotonic() - began, equal)
-
-
-def _verdict(done: Done) -> Verdict:
-    return Verdict(**done.value) if done.value is not None else Verdict("I8 no end within the time allowed")
+    code = report(verdicts, total, time.monotonic() - began, equal)
+    for name, words in sorted(died.items()):
+        print(f"\nerror of the machine, nothing is known of {name}:\n{words}", file=sys.stderr)
+    return 2 if died else code
 
 
 if __name__ == "__main__":

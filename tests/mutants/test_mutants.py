@@ -79,6 +79,7 @@ def test_the_original_is_not_touched() -> None:
     assert sorted(done.value for done in forked([1, 2, 3], lambda task: task * 2, 2, 60)) == [2, 4, 6]
     (dead,) = forked([0], lambda task: 1 // task, 1, 60)
     assert dead.value is None
+    assert "ZeroDivisionError" in dead.died
     assert len(list(table.table_mutants({}))) > 2_500
 
 
