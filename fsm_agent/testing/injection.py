@@ -234,7 +234,7 @@ def edges(begin: LoopState, steps: Iterable[tuple[Event, Step]], config: LoopCon
 def judged(run: Evidence, laws: Iterable[Law]) -> tuple[str, ...]:
     """Judge a run by laws, by the wire checker and by the run checker."""
     problems = [
-        f"{law.name} at event {place}: {words}"
+        f"{law.name} {'over the whole run' if place < 0 else f'at event {place}'}: {words}"
         for law, place, words in judge_run(edges(run.start, run.steps, run.config), run.config, laws)
     ]
     return (*problems, *check_requests(run.steps, run.config), *check_run(run, RUN_CHECKS))

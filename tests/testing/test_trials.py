@@ -13,7 +13,7 @@ import pytest
 
 from fsm_agent import LoopConfig, tool
 from fsm_agent.core.phases import Cause
-from fsm_agent.laws import Edge, edge_law
+from fsm_agent.laws import Edge, edge_law, run_law
 from fsm_agent.runtime.hooks.config import Hook, HookEvent
 from fsm_agent.runtime.tools.base import ToolContext, ToolError
 from fsm_agent.server.replies import Blocks, RawBody, Stall, calls, says
@@ -95,6 +95,18 @@ def test_a_law_of_ones_own() -> None:
     """A further law is judged on each step of the real run."""
     went = trial([calls(use("stock", {"article": "nut"})), "7."], tools=[stock], laws=[no_tool_at_all])
     assert [words for words in went.problems if words.startswith("no_tool_at_all at event")]
+
+
+def test_a_law_over_the_whole_run() -> None:
+    """It is judged once, and said to be about the run."""
+
+    @run_law()
+    def long_enough(edges: tuple[Edge, ...], config: LoopConfig) -> str:
+        """A run has a hundred steps."""
+        return f"only {len(edges)} steps" if len(edges) < 100 else ""
+
+    went = trial(["Done."], laws=[long_enough])
+    assert went.problems == (f"long_enough over the whole run: only {len(went.steps)} steps",)
 
 
 def test_the_test_of_the_how_to_is_short() -> None:
