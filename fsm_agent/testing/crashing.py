@@ -137,7 +137,12 @@ def crash_everywhere(
 
     Returns:
         How many recoveries there were, of which kinds, and what is wrong.
+
+    Raises:
+        ValueError: for a negative ``every``, by which no log would be cut.
     """
+    if every < 0:
+        raise ValueError(f"every={every}: one state in so many, or 0 for none")
     begun = time.monotonic()
     counts: Any = multiprocessing.get_context("fork").Array("q", _STATES + 1)
     found = explore(config, bounds, (_counting(counts),), jobs, progress)

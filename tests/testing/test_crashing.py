@@ -179,6 +179,8 @@ def test_the_command() -> None:
 
 def test_bounds_may_be_left_out() -> None:
     """The default bounds do."""
+    with pytest.raises(ValueError, match="every=-1: one state in so many, or 0 for none"):
+        crash_everywhere(SMALL, Bounds(blocks=1, tools=0, depth=3), every=-1)
     made = crash_everywhere(SMALL, Bounds(blocks=1, tools=0, depth=3), every=10)
     assert made.states
     assert not made.explored.violations
