@@ -15,6 +15,10 @@ import anyio.lowlevel
 GRACE = 2.0
 """Seconds within which the event loop has to answer once the limit has come."""
 _SIGNAL = signal.SIGUSR2
+_LASTING: list[threading.Event] = []
+"""One for each limit of the main thread, set when its block is over; the handler of the signal stands while there is one."""
+_BEFORE: list[Any] = []
+"""The handler that was there before."""
 
 
 class HeldUp(TimeoutError):
@@ -54,12 +58,9 @@ def limited(seconds: float, late: Callable[[], Callable[[], None]]) -> Iterator[
         if not over.wait(5 * GRACE):
             print(f"a trial cannot be ended after its limit of {seconds:g} s: what runs takes no notice", file=sys.stderr)
 
-    def break_off(number: int, frame: FrameType | None) -> None:
-        if not over.is_set():
-            raise HeldUp("it held the event loop until the limit of the trial")
-
     thread = threading.Thread(target=watch, name="fsm-agent trial limit", daemon=True)
-    before = signal.signal(_SIGNAL, break_off) if main else None
+    if main:
+        _arm(over)
     thread.start()
     try:
         yield
@@ -67,4 +68,22 @@ def limited(seconds: float, late: Callable[[], Callable[[], None]]) -> Iterator[
         over.set()
         if main:
             thread.join()  # a signal that is under way must find its handler
-            signal.signal(_SIGNAL, before if before is not None else signal.SIG_DFL)
+            _disarm(over)
+
+
+def _arm(over: threading.Event) -> None:
+    if not _LASTING:
+        _BEFORE.append(signal.signal(_SIGNAL, _break_off))
+    _LASTING.append(over)
+
+
+def _disarm(over: threading.Event) -> None:
+    _LASTING.remove(over)
+    if not _LASTING:
+        before = _BEFORE.pop()
+        signal.signal(_SIGNAL, signal.SIG_DFL if before is None else before)
+
+
+def _break_off(number: int, frame: FrameType | None) -> None:
+    if not all(over.is_set() for over in _LASTING):
+        raise HeldUp("it held the event loop until the limit of the trial")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -361,6 +362,44 @@ def test_a_hook_and_a_model_that_never_end(anyio_backend: str) -> None:
             await trial_async(["Done."], seconds=0)
 
     anyio.run(test, backend=anyio_backend)
+
+
+@pytest.mark.usefixtures("warm")
+def test_trials_at_once_have_limits_of_their_own(anyio_backend: str) -> None:
+    """One that is over takes nothing away from another whose tool holds the event loop; afterwards all is as it was."""
+    before = signal.getsignal(signal.SIGUSR2)
+    ended: dict[str, Any] = {}
+
+    async def both() -> None:
+        begun, alone = anyio.Event(), anyio.Event()
+
+        @tool(read_only=True)
+        async def short() -> str:
+            """End once the other one has begun."""
+            await begun.wait()
+            return ""
+
+        @tool(read_only=True, timeout=None)
+        async def patient() -> str:
+            """Wait until the other trial is over, and then hold the event loop."""
+            begun.set()
+            await alone.wait()
+            time.sleep(10**6)
+            return ""
+
+        async def long() -> None:
+            replies = [calls(use("patient", {})), "Done."]
+            ended["long"] = await trial_async(replies, tools=[patient], seconds=4, tools_may_fail=True)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(long)
+            ended["short"] = await trial_async([calls(use("short", {})), "Done."], tools=[short])
+            alone.set()
+
+    anyio.run(both, backend=anyio_backend)
+    assert ended["short"].problems == ()
+    assert [words for words in ended["long"].problems if "the tool patient did not end" in words]
+    assert signal.getsignal(signal.SIGUSR2) is before
 
 
 def test_a_trial_is_shown_in_a_line() -> None:
