@@ -51,10 +51,11 @@ def command(log: Path, form: str, at: int | None, content: bool, output: Path | 
             else export_otel(log, content=content, mask=masker.mask)
         )
     text = json.dumps(made, ensure_ascii=False, indent=1) + "\n"
+    data = text.encode(errors="backslashreplace")  # half a character has no bytes, but an escape of JSON
     if output is None or not is_file(output):
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write(data)
         return 0
-    write_file(output, text.encode())
+    write_file(output, data)
     tell_written(output, f"{form}, {len(text) / 1000:.0f} kB")
     return 0
 

@@ -208,13 +208,17 @@ def tool_use(tool_use_id: str, name: str, input_json: str) -> Block:
 
 
 def block_value(block: Block) -> Any:
-    """Decode a block's JSON text."""
-    return json.loads(block.json)
+    """Decode a block's JSON text; a text that is no JSON object, as a log may hold it that was made up, gives an empty one."""
+    try:
+        value = json.loads(block.json)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def block_text(block: Block) -> str:
     """Give the text of a text block, or an empty string for any other block."""
     if block.type != "text":
         return ""
-    words = json.loads(block.json).get("text")
+    words = block_value(block).get("text")
     return words if isinstance(words, str) else ""

@@ -379,6 +379,7 @@ def _header(path: str | os.PathLike[str], value: Any) -> tuple[Header, int]:
     try:
         header: Header = decoders.record(Header)(fields)
         header.salt.encode()
+        whole(value if "reducer" in value else {"reducer": 1}, "reducer")
         if header.parent is not None:
             _check_parent(header.parent)
         return header, whole(value, "at")

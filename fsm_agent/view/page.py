@@ -62,7 +62,12 @@ def render_view(path: str | os.PathLike[str], *, mask: Callable[[str], str] | No
         OSError: if the log cannot be read.
     """
     found = collect(path, Words(mask or Redactor().mask))
-    return View(html="".join(_parts(found)).encode(), steps=len(found.steps) - 1, damaged=found.damaged, problem=found.problem)
+    return View(
+        html="".join(_parts(found)).encode(errors="backslashreplace"),
+        steps=len(found.steps) - 1,
+        damaged=found.damaged,
+        problem=found.problem,
+    )
 
 
 def _parts(found: Collected) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fsm_agent.log.reader import read_log
-from tests.log.forging import WRONG_HEADERS, WRONG_RECORDS, WRONG_TIMES, forge, put
+from tests.log.forging import WRONG_HEADERS, WRONG_RECORDS, WRONG_TIMES, Edit, forge, put
 
 from .conftest import Cli, demo_log
 
@@ -65,6 +66,24 @@ def test_what_reads_a_log_says_one_line(cli: Cli, log: Path, home: Path) -> None
             said = cli(command, path)
             assert (said.code, said.err.count("\n")) == (3, 1), (path, said)
             assert f"{line} " in said.err
+
+
+def block(text: str) -> Edit:
+    """Give the change that puts a block of this JSON text into a record."""
+    return put(
+        event={"is": "block_completed", "id": "x", "index": 0, "block": {"type": "text", "json": text, "tokens": 1, "chars": 1}}
+    )
+
+
+@pytest.mark.parametrize("edit", [block("{"), block("[]"), block("7"), block("\ud800"), put(taken=["\ud800"])])
+def test_what_no_reply_holds_is_shown_all_the_same(cli: Cli, log: Path, home: Path, edit: Edit) -> None:
+    """A block that is no JSON object, and half a character: whoever shows a log goes on."""
+    path = forge(log, home / "odd.jsonl", {3: edit})
+    for command in (("show", path), ("show", path, "--step", 3), ("show", path, "--json"), ("view", path), ("context", path)):
+        said = cli(*command)
+        assert "unexpected" not in said.err, (command, said.err)
+    assert cli("export", path, "--format", "otel", "--content", "--output", home / "out.json").code == 0
+    json.loads((home / "out.json").read_bytes())
 
 
 def test_a_time_that_no_calendar_knows(cli: Cli, log: Path, home: Path) -> None:

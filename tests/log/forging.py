@@ -70,6 +70,7 @@ WRONG_HEADERS: dict[str, Edit] = {
     "nested without end": nested(DEEP),
     "nested deeply": nested(MIDDLE, blobs=["0" * 64]),
     "a salt that has no bytes": put(salt="\udc80"),
+    "a reducer behind all numbers": put(reducer=10**300),
     "a parent with NUL in its name": parent(log="a\0b"),
     "a parent without a name": parent(log=""),
     "a parent whose name has no bytes": parent(log="\ud800x"),
@@ -93,10 +94,20 @@ WRONG_RECORDS: dict[str, Edit] = {
     "an event that is a list": put(event=[]),
     "an event of no kind": put(event={"is": []}),
     "a block of no bytes": put(
-        event={"is": "block_completed", "id": "x", "index": 0, "block": {"type": "text", "json": {"base64": 5}}}
+        event={
+            "is": "block_completed",
+            "id": "x",
+            "index": 0,
+            "block": {"type": "text", "json": {"base64": 5}, "tokens": 1, "chars": 1},
+        }
     ),
     "a block of bad bytes": put(
-        event={"is": "block_completed", "id": "x", "index": 0, "block": {"type": "text", "json": {"base64": "é"}}}
+        event={
+            "is": "block_completed",
+            "id": "x",
+            "index": 0,
+            "block": {"type": "text", "json": {"base64": "é"}, "tokens": 1, "chars": 1},
+        }
     ),
     "a gap that is nowhere": lambda line: json.dumps({"seq": line["seq"], "gap": {"to": 2**53}})[1:-1],
     "a gap that ends with true": lambda line: json.dumps({"seq": line["seq"], "gap": {"to": True}})[1:-1],
