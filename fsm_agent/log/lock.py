@@ -25,6 +25,10 @@ except ImportError:  # Windows: the note is the lock
     fcntl = None  # type: ignore[assignment]
 
 _UNSUPPORTED = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL))
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
+"""Whatever stands in the place of a note, such as a pipe, nobody waits for it."""
+_MOST = 4_096
+"""Bytes of a note that are read."""
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -139,7 +143,9 @@ def _acquire_by_note(path: Path, note: Path) -> Lock:
 def _write_note(note: Path) -> bool:
     """Write who holds the lock, over what a dead holder left. Where nothing can be written the lock holds all the same."""
     try:
-        descriptor = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        descriptor = os.open(
+            note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _WITHOUT_WAITING | getattr(os, "O_NOFOLLOW", 0), 0o600
+        )
     except OSError:
         return False
     try:
@@ -163,7 +169,11 @@ def _text(owner: Owner) -> str:
 
 def _read_note(note: Path) -> Owner | None:
     try:
-        value: Any = json.loads(note.read_bytes())
+        descriptor = os.open(note, os.O_RDONLY | _WITHOUT_WAITING)
+        try:
+            value: Any = json.loads(os.read(descriptor, _MOST))
+        finally:
+            os.close(descriptor)
         return Owner(int(value["pid"]), str(value.get("started", "")), str(value.get("boot", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None

@@ -135,6 +135,25 @@ def test_a_spoiled_note_locks_nothing(log: Path, note: str) -> None:
     grow(log)
 
 
+@pytest.mark.parametrize("what", ["a pipe", "a folder", "no end", "nested"])
+def test_what_stands_in_the_place_of_a_note_is_not_waited_for(log: Path, what: str) -> None:
+    """A pipe that nobody reads, a device that never ends: the lock is taken, and refused, without it."""
+    note = note_of(log)
+    if what == "a pipe":
+        os.mkfifo(note)
+    elif what == "a folder":
+        note.mkdir()
+    elif what == "no end":
+        note.symlink_to("/dev/zero")
+    else:
+        note.write_text("[" * 100_000)
+    grow(log)
+    journal = reopen(standing_of(log))
+    with pytest.raises(LogLocked):
+        reopen(standing_of(log))
+    journal.release()
+
+
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
     """Let no file of this process grow."""
