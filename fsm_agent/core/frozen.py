@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import NOTHING, Factory, define, fields, setters
+from attrs import define, setters
 
 T = TypeVar("T")
 
@@ -31,31 +31,18 @@ else:
         # Two objects of one layout can change classes; the place for weak references would stand in the way.
         made = _guarded(Record(cls.__name__, cls.__bases__, dict(body)), init=False, weakref_slot=False)
 
-        twin = define(
-            type(cls.__name__, cls.__bases__, body),
-            init=False,
-            eq=False,
-            repr=False,
-            match_args=False,
-            weakref_slot=False,
-            on_setattr=setters.NO_OP,
-        )
-        twin.__init__ = made.__init__ = _constructor(fields(twin), made, check)  # of the frozen class it is only looked at
-        made._open = twin
+        def close(self):
+            self.__class__ = made
+
+        def close_and_check(self):
+            self.__class__ = made
+            check(self)
+
+        twin = type(cls.__name__, cls.__bases__, body | {"__attrs_post_init__": close if check is None else close_and_check})
+        made._open = define(twin, eq=False, repr=False, match_args=False, weakref_slot=False, on_setattr=setters.NO_OP)
+        made.__init__ = made._open.__init__  # for who looks at the signature; it is never called
         return made
 
-    def _constructor(places, made, check):
-        """Write the constructor: it sets each field, and closes the record."""
-        plain = [place.name for place in places if place.init and place.converter is place.validator is None]
-        assert len(plain) == len(places), "a record's fields are set as they come"
-        known = {f"default_{place.name}": place.default for place in places if place.default is not NOTHING}
-        assert not any(isinstance(value, Factory) for value in known.values()), "a default is a value"
-        parameters = [f"{name}=default_{name}" if f"default_{name}" in known else name for name in plain]
-        lines = [f"def __init__(self, {', '.join(parameters)}):", *[f"    self.{name} = {name}" for name in plain]]
-        lines += ["    self.__class__ = made", *(["    check(self)"] if check else [])]
-        scope = {"made": made, "check": check, **known}
-        exec("\n".join(lines), scope)
-        return scope["__init__"]
 
 def maker(cls: type[T]) -> type[T]:
     """Give what a call of a class ends in: the quickest way to make many objects of it."""
