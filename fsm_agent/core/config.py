@@ -120,7 +120,7 @@ class LoopConfig:
         max_budget: micro-dollars, None for no limit.
         max_model_calls: calls between two rounds that tools completed.
         max_attempts: attempts per model and pass.
-        backoff_ms: first wait; doubles up to ``backoff_cap_ms``.
+        backoff_ms: first wait; doubles up to ``backoff_cap_ms``, at most twenty times.
         backoff_cap_ms: longest wait of its own choice.
         retry_after_ceiling_ms: longer waits asked by the server end the run or fall back.
         overload_fallback_after: overloads in a row after which a fallback is due.
