@@ -73,6 +73,8 @@ def command(
             click.echo(f"{case.name:16}{'release' if case in RELEASE else 'continuous':12}{case.text}")
         return 0
     if list_bounds:
+        if cases:
+            raise Problem("--bounds lists what can be set, with what holds where a case says nothing; it takes no case")
         from ..explorer.bounds import Bounds
         from ..testing.kit_page import told
 

@@ -59,8 +59,8 @@ def report_all(given: tuple[Path, ...], jobs: int | None, *, check_table: bool) 
     right, records = len(found) - wrong - passed_over, sum(one.records for one in found)
     click.echo(
         f"\n{right} of {len(found)} logs agree, {records:,} records in {seconds:.1f} s ({records / seconds:,.0f} a second)"
-        + (f"; {wrong} do not" if wrong else "")
-        + (f"; {passed_over} were not replayed" if passed_over else "")
+        + (f"; {wrong} {'does' if wrong == 1 else 'do'} not" if wrong else "")
+        + (f"; {passed_over} {'was' if passed_over == 1 else 'were'} not replayed" if passed_over else "")
     )
     return LOG if wrong else OK
 

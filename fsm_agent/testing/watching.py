@@ -87,6 +87,7 @@ class Watch:
         self._outcomes: dict[str, Outcome] = {}
         self._called: set[str] = set()
         self._heard: set[int] = set()
+        self._broken_off = False
 
     def step(self, event: Event, made: Step) -> None:
         """Look at a step."""
@@ -121,6 +122,12 @@ class Watch:
             keys = ", ".join(map(repr, answer.output))
             self.seen.hooks.append(f"the {hook.label} gave an object of which no key is known ({keys}): it decides nothing")
 
+    def broken_off(self, asked: Sequence[Hook]) -> None:
+        """Take note that the trial ends the run; ``asked`` are hooks that have begun and did not answer."""
+        self._broken_off = True
+        self._heard.update(map(id, asked))
+        self._called.update(self._running.values())
+
     def running(self) -> list[str]:
         """Name the tools whose calls have begun and not ended."""
         return [f"the tool {name}" for name in tuple(self._running.values())]
@@ -137,7 +144,7 @@ class Watch:
         if terminal is not None and terminal.cause is Cause.STOP_HOOK_CAP:
             detail = terminal.detail or "it blocked until the cap"
             self.seen.others.append(f"a stop hook never let the run end: {detail}")
-        elif terminal is not None and not (terminal.reason is TerminalReason.COMPLETED and terminal.cause in SUCCESS):
+        elif terminal is not None and not (self._broken_off or _succeeded(terminal)):
             detail = f": {terminal.detail}" if terminal.detail else ""
             notes.append(f"the run ended as {terminal.reason}/{terminal.cause}, which is no success{detail}")
         notes += [f"the tool {tool.name} was never called" for tool in self._tools.values() if tool.name not in self._called]
@@ -194,3 +201,7 @@ def _text(block: Block) -> str:
 def counted(words: Sequence[str]) -> tuple[str, ...]:
     """Say each thing once, with how often it was said."""
     return tuple(word if count == 1 else f"{word} ({count} times)" for word, count in Counter(words).items())
+
+
+def _succeeded(terminal: Terminal) -> bool:
+    return terminal.reason is TerminalReason.COMPLETED and terminal.cause in SUCCESS

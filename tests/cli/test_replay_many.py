@@ -48,7 +48,7 @@ def test_what_is_wrong_is_told_and_stops_nothing(cli: Cli, folder: Path, jobs: i
     assert by_name["c-torn.jsonl"].endswith("; the last line is torn")
     assert by_name["hello.jsonl"].endswith("records agree")
     assert lines[-1].startswith("3 of 5 logs agree, ")
-    assert lines[-1].endswith("; 1 do not; 1 were not replayed")
+    assert lines[-1].endswith("; 1 does not; 1 was not replayed")
 
 
 def test_what_is_for_one_log_is_refused_for_several(cli: Cli, folder: Path, tmp_path: Path) -> None:

@@ -343,6 +343,7 @@ def test_a_tool_that_never_ends(endless_tool: Any) -> None:
     went = trial([calls(use(endless_tool.name, {})), "Done."], tools=[endless_tool], seconds=2, tools_may_fail=True)
     said = f"the run was ended after 2 s, the limit of the trial (seconds=2): the tool {endless_tool.name} did not end"
     assert went.problems == (said,)
+    assert not any("never called" in note for note in went.notes)
     assert went.terminal is not None
     assert went.terminal.cause is Cause.INTERRUPT
 
@@ -356,6 +357,7 @@ def test_a_hook_and_a_model_that_never_end(anyio_backend: str) -> None:
         went = await trial_async(["Done."], hooks=[quick, Hook(HookEvent.STOP, call=_deaf, timeout=600)], seconds=2)
         (words,) = went.problems
         assert words.endswith("(seconds=2): the Stop hook '_deaf' did not end")
+        assert not any("never ran" in note or "no success" in note for note in went.notes)
         (words,) = (await trial_async([Stall(says("Done."), after_frames=2)], seconds=2)).problems
         assert words.endswith("(seconds=2): it stood in calling_model")
         with pytest.raises(ValueError, match="seconds=0: the limit of a trial must be above 0"):
