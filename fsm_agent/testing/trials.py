@@ -250,7 +250,7 @@ async def _run(
         def late() -> Callable[[], None]:
             assert watch is not None
             asked = agent.deps.hooks.asked if isinstance(agent.deps.hooks, HookSet) else []
-            watch.broken_off(tuple(asked))
+            watch.broken_off()
             left = counted([*watch.running(), *(f"the {hook.label}" for hook in tuple(asked))])
             seen.others.append(
                 f"the run was ended after {seconds:g} s, the limit of the trial (seconds={seconds:g}): "

@@ -122,11 +122,9 @@ class Watch:
             keys = ", ".join(map(repr, answer.output))
             self.seen.hooks.append(f"the {hook.label} gave an object of which no key is known ({keys}): it decides nothing")
 
-    def broken_off(self, asked: Sequence[Hook]) -> None:
-        """Take note that the trial ends the run; ``asked`` are hooks that have begun and did not answer."""
+    def broken_off(self) -> None:
+        """Take note that the trial ends the run: what it did not come to says nothing then."""
         self._broken_off = True
-        self._heard.update(map(id, asked))
-        self._called.update(self._running.values())
 
     def running(self) -> list[str]:
         """Name the tools whose calls have begun and not ended."""
@@ -147,6 +145,8 @@ class Watch:
         elif terminal is not None and not (self._broken_off or _succeeded(terminal)):
             detail = f": {terminal.detail}" if terminal.detail else ""
             notes.append(f"the run ended as {terminal.reason}/{terminal.cause}, which is no success{detail}")
+        if self._broken_off:
+            return
         notes += [f"the tool {tool.name} was never called" for tool in self._tools.values() if tool.name not in self._called]
         notes += [f"the {hook.label} never ran" for hook in self._hooks if id(hook) not in self._heard]
         if asked > scripted:
