@@ -45,12 +45,14 @@ def report_all(given: tuple[Path, ...], jobs: int | None, *, check_table: bool) 
         MofNCompleteColumn(),
         console=console,
         transient=True,
+        auto_refresh=False,  # the thread that it takes would keep processes from parting
         disable=not is_terminal(sys.stderr),
     ) as bar:
         task = bar.add_task("", total=len(paths))
         for one in replay_many(paths, jobs or os.cpu_count() or 1, check_table=check_table):
             found.append(one)
             bar.advance(task)
+            bar.refresh()
     seconds = perf_counter() - begun
     for one in found:
         click.echo(clean(f"{one.path}: {_said(one)}"))

@@ -58,18 +58,16 @@ _BRIEF = Encoders(instead={Message: _message, Request: _request, Block: _block})
 """Messages and requests enter by their own digests: what was hashed once is not hashed again."""
 
 
-_NO_EFFECT = (TypeError, KeyError, AttributeError, UnicodeError)
-
-
-def _no_digest(error: Exception) -> CodecError:
-    return CodecError(f"the effects have no digest: {type(error).__name__} {error}")
+def _brief(effects: tuple[Effect, ...]) -> list[str]:
+    encoders = _BRIEF.choice(EFFECTS)
+    return [encoders[effect.__class__](effect) for effect in effects]
 
 
 def _guarded(make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except _NO_EFFECT as error:
-        raise _no_digest(error) from error
+    except (TypeError, KeyError, AttributeError, UnicodeError) as error:
+        raise CodecError(f"the effects have no digest: {type(error).__name__} {error}") from error
 
 
 def effects_digest(effects: tuple[Effect, ...]) -> str:
@@ -82,12 +80,7 @@ def effects_digest(effects: tuple[Effect, ...]) -> str:
     """
     if not effects:
         return ""
-    encoders = _BRIEF.choice(EFFECTS)
-    try:
-        texts = [encoders[effect.__class__](effect) for effect in effects]
-    except _NO_EFFECT as error:
-        raise _no_digest(error) from error
-    return _hash("\n".join(texts))
+    return _hash("\n".join(_guarded(lambda: _brief(effects))))
 
 
 def sketch(effects: tuple[Effect, ...]) -> tuple[str, ...]:
@@ -130,7 +123,7 @@ def _call_parts(effect: CallModel) -> tuple[bytes, ...]:
 
 def effect_text(effect: Effect) -> str:
     """Give the text of an effect as its digest sees it: messages and requests by their digests."""
-    return str(_guarded(lambda: _BRIEF.choice(EFFECTS)[effect.__class__](effect)))
+    return str(_guarded(lambda: _brief((effect,))[0]))
 
 
 def sketch_fields(kind: str) -> tuple[str, ...]:

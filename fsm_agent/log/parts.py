@@ -7,13 +7,10 @@ plainly right in one of them is left to a fold of the whole, which names the fir
 
 from __future__ import annotations
 
-import gc
 import mmap
-import multiprocessing
 import os
 import re
-import signal
-import threading
+from functools import partial
 from multiprocessing.connection import Connection
 
 from attrs import evolve, frozen
@@ -21,6 +18,7 @@ from attrs import evolve, frozen
 from .behaviour import check_present
 from .digest import StateDigests
 from .errors import LogError
+from .forked import can_fork, forked
 from .format import Record, is_whole, stated_chain
 from .reader import Line, LogFile, Place, read_log
 from .replay import Replayed, begin_state, collector_at_rest, fold, replay, stored_state
@@ -61,7 +59,7 @@ def replay_in_parts(path: str | os.PathLike[str], jobs: int, *, check_table: boo
         LogError: as ``replay`` does.
         OSError: if the file cannot be read.
     """
-    if jobs > 1 and threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods():
+    if jobs > 1 and os.stat(path).st_size >= LARGE and can_fork():
         log = read_log(path)
         if check_table:
             check_present(path, log.header)
@@ -74,11 +72,9 @@ def replay_in_parts(path: str | os.PathLike[str], jobs: int, *, check_table: boo
 
 def _cuts(log: LogFile, jobs: int) -> list[_Cut]:
     """Find records with stored states that part the log into about equal pieces."""
-    size = log.path.stat().st_size
-    if size < LARGE:
-        return []
     found: list[_Cut] = []
     with log.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        size = len(text)
         for number in range(1, jobs):
             share = number / jobs
             cut = _near(log, text, int(size * (share + _UNPACKING / jobs)))
@@ -108,27 +104,10 @@ def _near(log: LogFile, text: mmap.mmap, target: int) -> _Cut | None:
 
 def _together(log: LogFile, cuts: list[_Cut]) -> Replayed | None:
     """Fold all parts at once, the last one in this process; None if one of them is not plainly right."""
-    from ..core import step as _loaded  # noqa: F401 - once, before the processes part
-
-    context = multiprocessing.get_context("fork")
-    gc.freeze()
-    parts: list[tuple[multiprocessing.context.ForkProcess, Connection]] = []
-    try:
-        for number, cut in enumerate(cuts):
-            here, there = context.Pipe(duplex=False)
-            before = cuts[number - 1] if number else None
-            process = context.Process(target=_fold_part, args=(log, before, cut, there), daemon=True)
-            process.start()
-            there.close()
-            parts.append((process, here))
+    before = [None, *cuts]
+    with forked([partial(_fold_part, log, one, to) for one, to in zip(before, cuts, strict=False)]) as pipes:
         last = _folded(log, cuts[-1], None)
-        counts = [_heard(pipe) for _, pipe in parts]
-    finally:
-        gc.unfreeze()
-        for process, pipe in parts:
-            pipe.close()
-            process.terminate()
-            process.join()
+        counts = [_heard(pipe) for pipe in pipes]
     if last is None or any(count is None for count in counts):
         return None
     return evolve(last, steps=last.steps + sum(count or 0 for count in counts))
@@ -143,12 +122,8 @@ def _heard(pipe: Connection) -> int | None:
 
 
 def _fold_part(log: LogFile, before: _Cut | None, to: _Cut, pipe: Connection) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     found = _folded(log, before, to)
     pipe.send(None if found is None else found.steps)
-    pipe.close()
-    os._exit(0)  # what the program does at its end is not for a part of it
 
 
 def _folded(log: LogFile, begin: _Cut | None, to: _Cut | None) -> Replayed | None:

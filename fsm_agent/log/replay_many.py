@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 import os
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from attrs import frozen
 
 from .errors import BehaviourChanged, LogError, LogUnreadable
+from .forked import can_fork, forked
 from .replay import replay
 
 __all__ = ["Verdict", "replay_many"]
@@ -49,24 +47,27 @@ def replay_many(paths: Sequence[Path], jobs: int, *, check_table: bool = True) -
     Yields:
         A verdict for each, in order. What is wrong with one log stops none of the others.
     """
-    judge = partial(_judge, check_table=check_table)
-    if jobs < 2 or len(paths) < 2:
-        yield from map(judge, paths)
+    count = min(jobs, len(paths)) if can_fork() else 1
+    if count < 2:
+        for path in paths:
+            yield _judge(path, check_table)
         return
-    from ..core import step as _loaded  # noqa: F401 - once, before the processes part
-
-    gc.freeze()
-    context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
-    with ProcessPoolExecutor(min(jobs, len(paths)), mp_context=context, initializer=_settle) as pool:
-        try:
-            yield from pool.map(judge, paths)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with forked([partial(_judge_all, paths[number::count], check_table) for number in range(count)]) as pipes:
+        for number, path in enumerate(paths):
+            yield _heard(pipes[number % count], path)
 
 
-def _settle() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _heard(pipe: Connection, path: Path) -> Verdict:
+    try:
+        verdict: Verdict = pipe.recv()
+    except (EOFError, OSError):
+        return Verdict(path, problem="the process that replayed it ended before it was done; was there memory enough?")
+    return verdict
+
+
+def _judge_all(paths: Sequence[Path], check_table: bool, pipe: Connection) -> None:
+    for path in paths:
+        pipe.send(_judge(path, check_table))
 
 
 def _judge(path: Path, check_table: bool) -> Verdict:

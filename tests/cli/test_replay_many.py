@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
+
+from fsm_agent.core.state import initial
+from fsm_agent.log import replay_many
+from fsm_agent.log.journal import Journal
+from fsm_agent.log.replay_many import Verdict
+from fsm_agent.scenario.drive import drive
+from fsm_agent.scenario.loading import load
 
 from .conftest import Cli, process
 
 
 @pytest.fixture
-def folder(against: Cli, home: Path) -> Path:
-    """A folder with two good logs, one in a folder of its own."""
+def folder(home: Path) -> Path:
+    """Two good logs, each in a folder of its own. No server runs, whose thread would keep processes from parting."""
     made = home / "kept"
     for number, name in enumerate(("hello", "retry")):
-        assert against(name, "--log", made / str(number) / f"{name}.jsonl").code == 0
+        scenario = load(name)
+        driven = drive(scenario)
+        (made / str(number)).mkdir(parents=True)
+        path = made / str(number) / f"{name}.jsonl"
+        journal = Journal.create(path, scenario.config, initial(scenario.config), "session", "run")
+        for event, step in driven.steps:
+            journal.append(event, step, sync=False)
+        journal.close(driven.state)
     return made
 
 
@@ -68,3 +84,21 @@ def test_as_a_process(folder: Path, home: Path) -> None:
     out, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (0, "")
     assert out.count("records agree") == 2
+
+
+def test_a_process_that_dies_is_told(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log whose process is gone has a line that says so; the other ones have theirs."""
+    original, program = replay_many._judge, os.getpid()
+
+    def judge(path: Path, check_table: bool) -> Verdict:
+        if path.name == "hello.jsonl" and os.getpid() != program:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(path, check_table)
+
+    monkeypatch.setattr(replay_many, "_judge", judge)
+    monkeypatch.setattr(replay_many, "can_fork", lambda: True)  # whatever threads other tests have left
+    said = cli("replay", folder, "--jobs", 2)
+    assert said.code == 3
+    dead, well = said.out.splitlines()[:2]
+    assert dead.endswith("hello.jsonl: the process that replayed it ended before it was done; was there memory enough?")
+    assert well.endswith("records agree")
