@@ -11,13 +11,12 @@ def round_digest(parts: tuple[tuple[str, str, str], ...]) -> str:
     Returns:
         The first 16 hex digits of the SHA-256.
     """
-    state = sha256()
-    for name, text, result in parts:
-        for piece in (name, text, result):
+    pieces: list[bytes] = []
+    for part in parts:
+        for piece in part:
             data = piece.encode("utf-8", "replace")
-            state.update(len(data).to_bytes(8, "big"))
-            state.update(data)
-    return state.hexdigest()[:16]
+            pieces += (len(data).to_bytes(8, "big"), data)
+    return sha256(b"".join(pieces)).hexdigest()[:16]
 
 
 def remember(rounds: tuple[str, ...], digest: str, limit: int) -> tuple[str, ...]:
@@ -25,20 +24,13 @@ def remember(rounds: tuple[str, ...], digest: str, limit: int) -> tuple[str, ...
     return (*rounds, digest)[-2 * limit :]
 
 
-def loop_length(rounds: tuple[str, ...]) -> int:
-    """Count the repetitions at the end: equal rounds in a row, or alternations of a pair.
+def repeats(rounds: tuple[str, ...], times: int) -> bool:
+    """Tell whether the last round, or the last two in turn, stand at the end at least so many times in a row.
 
-    Returns:
-        The larger of the two counts; a pair that alternates needs two rounds for each.
+    Args:
+        rounds: digests of rounds, the newest last.
+        times: at least 1.
     """
-    return max(_repeats(rounds, 1), _repeats(rounds, 2))
-
-
-def _repeats(rounds: tuple[str, ...], size: int) -> int:
-    """Count how often the last ``size`` rounds stand in a row."""
-    unit = rounds[-size:]
-    count = 0
-    while rounds and rounds[-size:] == unit:
-        count += 1
-        rounds = rounds[:-size]
-    return count
+    if len(rounds) < times:
+        return False
+    return rounds[-times:] == rounds[-1:] * times or rounds[-2 * times :] == rounds[-2:] * times

@@ -37,18 +37,21 @@ def by_identity(function: Callable[[S], T]) -> Callable[[S], T]:
 
 def by_identity_and(function: Callable[[S, *Rest], T]) -> Callable[[S, *Rest], T]:
     """Remember likewise a function that also takes small values; those are compared as such."""
-    results: dict[tuple[Any, ...], tuple[S, T]] = {}
+    results: dict[int, tuple[S, dict[tuple[Any, ...], T]]] = {}
 
     def ask(value: S, *rest: *Rest) -> T:
-        key = (id(value), *rest)
-        known = results.get(key)
+        known = results.get(id(value))
         if known is not None and known[0] is value:
-            return known[1]
-        made = function(value, *rest)
-        if len(results) >= _MOST:
-            results.clear()
-        results[key] = (value, made)
-        return made
+            made = known[1].get(rest)
+            if made is not None:
+                return made
+        else:
+            if len(results) >= _MOST:
+                results.clear()
+            known = results[id(value)] = (value, {})
+        if len(known[1]) >= _MOST:
+            known[1].clear()
+        return known[1].setdefault(rest, function(value, *rest))
 
     ask.__doc__ = function.__doc__
     ask.__name__ = function.__name__

@@ -77,4 +77,4 @@ def message(
     size = MESSAGE_OVERHEAD
     for block in blocks:
         size += block.tokens
-    return Message(id=message_id, role=role, kind=kind, blocks=blocks, tokens=size, model=model, span=span)
+    return Message(message_id, role, kind, blocks, size, model, span)

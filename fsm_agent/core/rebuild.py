@@ -6,7 +6,7 @@ Field order is the contract here; a test compares each function with ``evolve`` 
 from __future__ import annotations
 
 from .blocks import Block
-from .context.store import ContextState
+from .context.store import ContextState, Sent, Tally, TokenBase
 from .control import Budget, Call, CallState, ContextFacts, Control, Flight, Guards, Queue, Run, ToolCall, Tools, Wait
 from .events import Outcome
 from .failures import ModelFailure
@@ -17,6 +17,7 @@ from .state import CallData, Data, Inbox, Iteration
 from .usage import ModelUsage
 
 _control, _data, _iteration, _toolcall = maker(Control), maker(Data), maker(Iteration), maker(ToolCall)
+_context = maker(ContextState)
 
 NO_WAIT = Wait()
 NO_TOOLS = Tools()
@@ -39,35 +40,19 @@ def with_tools(old: Control, tools: Tools) -> Control:
     )  # fmt: skip
 
 
-def with_round(old: Control, run: Run, tools: Tools, flight: tuple[Flight, ...]) -> Control:
-    """Replace ``run``, ``tools`` and ``flight``."""
+def with_round(old: Control, run: Run, tools: Tools, guards: Guards, flight: tuple[Flight, ...]) -> Control:
+    """Replace ``run``, ``tools``, ``guards`` and ``flight``."""
     return _control(
-        old.phase, run, old.tool_use_context, old.call, tools, old.guards,
+        old.phase, run, old.tool_use_context, old.call, tools, guards,
         old.budget, old.queue, old.context, old.wait, old.salvage, flight,
     )  # fmt: skip
 
 
-def with_answer(old: Control, call: Call, tools: Tools, flight: tuple[Flight, ...]) -> Control:
-    """Replace ``call``, ``tools`` and ``flight``."""
+def with_answer(old: Control, call: Call, tools: Tools, budget: Budget, flight: tuple[Flight, ...]) -> Control:
+    """Replace ``call``, ``tools``, ``budget`` and ``flight``."""
     return _control(
         old.phase, old.run, old.tool_use_context, call, tools, old.guards,
-        old.budget, old.queue, old.context, old.wait, old.salvage, flight,
-    )  # fmt: skip
-
-
-def with_kept(old: Control, tools: Tools, guards: Guards) -> Control:
-    """Replace ``tools`` and ``guards``."""
-    return _control(
-        old.phase, old.run, old.tool_use_context, old.call, tools, guards,
-        old.budget, old.queue, old.context, old.wait, old.salvage, old.flight,
-    )  # fmt: skip
-
-
-def with_guards(old: Control, guards: Guards) -> Control:
-    """Replace ``guards``."""
-    return _control(
-        old.phase, old.run, old.tool_use_context, old.call, old.tools, guards,
-        old.budget, old.queue, old.context, old.wait, old.salvage, old.flight,
+        budget, old.queue, old.context, old.wait, old.salvage, flight,
     )  # fmt: skip
 
 
@@ -119,6 +104,64 @@ def with_phase(old: Control, phase: Phase) -> Control:
     )  # fmt: skip
 
 
+def with_base(old: ContextState, base: TokenBase) -> ContextState:
+    """Replace ``base``; nothing was freed since."""
+    return _context(
+        base, 0, old.replacements, old.spans, old.sent, old.tally, old.deferred, old.drop_thinking, old.thinking_cut,
+        old.task_remaining, old.task_start, old.open_server_calls, old.cleared,
+    )  # fmt: skip
+
+
+def with_tally(old: ContextState, tally: Tally) -> ContextState:
+    """Replace ``tally``."""
+    return _context(
+        old.base, old.freed, old.replacements, old.spans, old.sent, tally, old.deferred, old.drop_thinking, old.thinking_cut,
+        old.task_remaining, old.task_start, old.open_server_calls, old.cleared,
+    )  # fmt: skip
+
+
+def with_sent(old: ContextState, sent: Sent) -> ContextState:
+    """Replace ``sent``."""
+    return _context(
+        old.base, old.freed, old.replacements, old.spans, sent, old.tally, old.deferred, old.drop_thinking, old.thinking_cut,
+        old.task_remaining, old.task_start, old.open_server_calls, old.cleared,
+    )  # fmt: skip
+
+
+def with_spent(old: Budget, output_tokens: int, cost: int) -> Budget:
+    """Replace ``output_tokens`` and ``cost``."""
+    return Budget(
+        old.token_budget, old.continuations, old.spent_at_check, old.last_delta, output_tokens, cost, old.cost_before,
+    )  # fmt: skip
+
+
+def with_rounds(old: Guards, rounds: tuple[str, ...], loop_warned: bool) -> Guards:
+    """Replace ``rounds`` and ``loop_warned``."""
+    return Guards(
+        old.max_output_tokens_recovery_count, old.has_attempted_reactive_compact, old.max_output_tokens_override,
+        old.stop_hook_active, old.blocks_in_row, old.blocks_in_run, old.salvages, old.pauses, old.malformed,
+        old.empty_retried, old.thinking_dropped, old.refusal_fallback, old.model_calls, rounds, loop_warned,
+    )  # fmt: skip
+
+
+def with_new_round(old: Guards) -> Guards:
+    """Begin the counts anew that are made within a round."""
+    return Guards(
+        old.max_output_tokens_recovery_count, old.has_attempted_reactive_compact, old.max_output_tokens_override,
+        old.stop_hook_active, 0, old.blocks_in_run, 0, 0, old.malformed,
+        old.empty_retried, old.thinking_dropped, old.refusal_fallback, 0, old.rounds, old.loop_warned,
+    )  # fmt: skip
+
+
+def with_model_calls(old: Guards, model_calls: int) -> Guards:
+    """Replace ``model_calls``."""
+    return Guards(
+        old.max_output_tokens_recovery_count, old.has_attempted_reactive_compact, old.max_output_tokens_override,
+        old.stop_hook_active, old.blocks_in_row, old.blocks_in_run, old.salvages, old.pauses, old.malformed,
+        old.empty_retried, old.thinking_dropped, old.refusal_fallback, model_calls, old.rounds, old.loop_warned,
+    )  # fmt: skip
+
+
 def with_iteration(old: Data, iteration: Iteration) -> Data:
     """Replace ``iteration``."""
     return _data(old.messages, iteration, old.context, old.inbox, old.usage, old.session_usage, old.terminal, old.call_ids)
@@ -136,7 +179,12 @@ def with_total(old: Data, usage: tuple[ModelUsage, ...]) -> Data:
     )  # fmt: skip
 
 
-def with_reply(old: Data, iteration: Iteration, context: ContextState) -> Data:
+def with_reply(old: Data, iteration: Iteration, context: ContextState, usage: tuple[ModelUsage, ...]) -> Data:
+    """Replace ``iteration``, ``context`` and ``usage``."""
+    return _data(old.messages, iteration, context, old.inbox, usage, old.session_usage, old.terminal, old.call_ids)
+
+
+def with_pass(old: Data, iteration: Iteration, context: ContextState) -> Data:
     """Replace ``iteration`` and ``context``."""
     return _data(old.messages, iteration, context, old.inbox, old.usage, old.session_usage, old.terminal, old.call_ids)
 
@@ -154,24 +202,6 @@ def with_end(old: Iteration, failure: ModelFailure | None, details: str) -> Iter
     )  # fmt: skip
 
 
-def with_message(old: Iteration, calls: tuple[CallData, ...], reply: Message | None) -> Iteration:
-    """Replace ``calls`` and ``reply``."""
-    return _iteration(
-        old.view, old.request, old.blocks, calls, old.failure, old.emitted, old.unclosed, reply, old.details, old.words,
-        old.reports, old.front,
-    )  # fmt: skip
-
-
-def with_call_block(
-    old: Iteration, blocks: tuple[Block, ...], calls: tuple[CallData, ...], emitted: tuple[str, ...]
-) -> Iteration:
-    """Replace ``blocks``, ``calls`` and ``emitted``."""
-    return _iteration(
-        old.view, old.request, blocks, calls, old.failure, emitted, old.unclosed, old.reply, old.details, old.words,
-        old.reports, old.front,
-    )  # fmt: skip
-
-
 def with_block(old: Iteration, blocks: tuple[Block, ...], emitted: tuple[str, ...], unclosed: tuple[int, ...]) -> Iteration:
     """Replace ``blocks``, ``emitted`` and ``unclosed``."""
     return _iteration(
@@ -180,10 +210,12 @@ def with_block(old: Iteration, blocks: tuple[Block, ...], emitted: tuple[str, ..
     )  # fmt: skip
 
 
-def with_calls(old: Iteration, calls: tuple[CallData, ...], emitted: tuple[str, ...]) -> Iteration:
-    """Replace ``calls`` and ``emitted``."""
+def with_calls(
+    old: Iteration, blocks: tuple[Block, ...], calls: tuple[CallData, ...], emitted: tuple[str, ...], reply: Message | None
+) -> Iteration:
+    """Replace ``blocks``, ``calls``, ``emitted`` and ``reply``."""
     return _iteration(
-        old.view, old.request, old.blocks, calls, old.failure, emitted, old.unclosed, old.reply, old.details, old.words,
+        old.view, old.request, blocks, calls, old.failure, emitted, old.unclosed, reply, old.details, old.words,
         old.reports, old.front,
     )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from .config import LoopConfig
 from .context.collapse import without_unfinished
 from .control import Control, Run
@@ -9,6 +11,7 @@ from .effects import Effect, EffectKind
 from .events import EVENT_KINDS, USER_KINDS, EffectFailed, EffectLost, Event, EventKind
 from .evolving import evolve
 from .frozen import maker
+from .guards.within import WITHIN, Predicate
 from .moves.common import find
 from .phases import Phase
 from .rebuild import with_phase
@@ -17,6 +20,17 @@ from .state import Data, Inbox, Iteration, LoopState, Rejection, Step, call_ids,
 from .table import Ignore, Move, Reject, Row, Table
 from .translate import ANSWERS, failed, lost
 from .usage import add_usage
+
+Ways = tuple[tuple[Predicate | None, tuple[tuple[Predicate | None, Row], ...]], ...]
+"""Rows in order, each with its condition; those beside each other that need another one are together behind that."""
+
+
+def _need(row: Row) -> Predicate | None:
+    return None if row.guard is None else WITHIN.get(row.guard.holds)
+
+
+def _guarded(row: Row) -> tuple[Predicate | None, Row]:
+    return (None if row.guard is None else row.guard.holds), row
 
 
 class Lookup:
@@ -34,10 +48,12 @@ class Lookup:
             cells[reject.source][reject.event] = reject
         self.cells = cells
         self.auto: dict[Phase, tuple[Row, ...]] = {}
+        self.ways: dict[Phase, Ways] = {}
         for phase, by_event in cells.items():
             auto = by_event.get(EventKind.AUTO, ())
             assert isinstance(auto, tuple)
             self.auto[phase] = auto
+            self.ways[phase] = tuple([(need, tuple(map(_guarded, rows))) for need, rows in groupby(auto, _need)])
         self.entries: dict[Phase, Move] = {entry.phase: entry.move for entry in table.entries}
 
 
@@ -68,14 +84,14 @@ def step(state: LoopState, event: Event, config: LoopConfig, lookup: Lookup = LO
         flight = find(control.flight, event.id)  # type: ignore[union-attr]  # every answer has an id
         if flight is None:
             return _unknown_answer(state, event, kind)
-        if isinstance(event, EffectFailed):
-            event = failed(event, flight)
+        if kind not in ANSWERS[flight.kind]:
+            if isinstance(event, EffectFailed):
+                event = failed(event, flight)
+            elif isinstance(event, EffectLost):
+                event = lost(event, flight, control, config)
+            else:
+                return _refused(state, kind, f"it does not answer {flight.kind} effects")
             kind = EVENT_KINDS[type(event)]
-        elif isinstance(event, EffectLost):
-            event = lost(event, flight, control, config)
-            kind = EVENT_KINDS[type(event)]
-        elif kind not in ANSWERS[flight.kind]:
-            return _refused(state, kind, f"it does not answer {flight.kind} effects")
     cell = lookup.cells[control.phase][kind]
     if not isinstance(cell, tuple):
         if isinstance(cell, Reject):
@@ -99,8 +115,21 @@ def _choose(rows: tuple[Row, ...], control: Control, event: Event, config: LoopC
     return None
 
 
+def _next(ways: Ways, control: Control, event: Event, config: LoopConfig) -> Row | None:
+    """Give the ``auto`` row that follows, None where the step comes to rest."""
+    for need, rows in ways:
+        if need is None or need(control, event, config):
+            for holds, row in rows:
+                if holds is None or holds(control, event, config):
+                    return row
+    return None
+
+
 def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup: Lookup) -> Step:
-    """Take a row and all ``auto`` rows that follow from it."""
+    """Take a row and all ``auto`` rows that follow from it, and enter the phase that the last one leads to.
+
+    Neither moves nor guards look at the phase, so those that are only passed through need not be written down.
+    """
     row: Row | None = first
     effects: tuple[Effect, ...] = ()
     taken: tuple[str, ...] = ()
@@ -109,20 +138,14 @@ def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup:
         effects = effects + more if effects else more
         taken += (row.name,)
         target = row.target
-        if target is not row.source:
-            state = _enter(state, target)
-            entry = lookup.entries.get(target)
-            if entry is not None:
-                state, more = entry.act(state, event, config)
-                effects += more
-        rows = lookup.auto[target]
-        row = _choose(rows, state.control, event, config) if rows else None
+        if target is not row.source and target in lookup.entries:
+            state, more = lookup.entries[target].act(state, event, config)
+            effects += more
+        ways = lookup.ways[target]
+        row = _next(ways, state.control, event, config) if ways else None
+    if target is not first.source:
+        state = _state(with_phase(state.control, target), state.data)  # the only place where a phase changes
     return _step(state, effects, taken, None)
-
-
-def _enter(state: LoopState, phase: Phase) -> LoopState:
-    """The only place where a phase changes."""
-    return _state(with_phase(state.control, phase), state.data)
 
 
 def _refused(state: LoopState, kind: EventKind, because: str) -> Step:

@@ -37,12 +37,12 @@ def add_usage(total: tuple[ModelUsage, ...], more: Iterable[ModelUsage]) -> tupl
             usage
             if old is None
             else ModelUsage(
-                model=usage.model,
-                input_tokens=old.input_tokens + usage.input_tokens,
-                output_tokens=old.output_tokens + usage.output_tokens,
-                cache_creation_tokens=old.cache_creation_tokens + usage.cache_creation_tokens,
-                cache_read_tokens=old.cache_read_tokens + usage.cache_read_tokens,
-                cost=old.cost + usage.cost,
+                usage.model,
+                old.input_tokens + usage.input_tokens,
+                old.output_tokens + usage.output_tokens,
+                old.cache_creation_tokens + usage.cache_creation_tokens,
+                old.cache_read_tokens + usage.cache_read_tokens,
+                old.cost + usage.cost,
             )
         )
     return tuple(merged.values())
@@ -50,9 +50,15 @@ def add_usage(total: tuple[ModelUsage, ...], more: Iterable[ModelUsage]) -> tupl
 
 def total_cost(usage: Iterable[ModelUsage]) -> int:
     """Sum the cost in micro-dollars."""
-    return sum(item.cost for item in usage)
+    total = 0
+    for item in usage:
+        total += item.cost
+    return total
 
 
 def total_output(usage: Iterable[ModelUsage]) -> int:
     """Sum the output tokens."""
-    return sum(item.output_tokens for item in usage)
+    total = 0
+    for item in usage:
+        total += item.output_tokens
+    return total

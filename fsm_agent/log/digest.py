@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from hashlib import sha256
 from typing import Any
 from zlib import crc32
@@ -16,7 +16,7 @@ from ..core.table import Table
 from ..core.usage import ModelUsage
 from ..core.wire import CHAIN_START, Request
 from .codec import EFFECTS, OUTPUTS, SPARSE, encode_control
-from .encode import Encoders
+from .encode import Encoder, Encoders
 from .errors import CodecError
 from .recent import Recent
 from .shapes import fields_of, tag_of
@@ -24,26 +24,34 @@ from .shapes import fields_of, tag_of
 STATE_EVERY = 64
 """Records between two state digests."""
 
-_digests: Recent[str] = Recent(64)
+_MANY = 64
+"""Messages that are remembered."""
+_digests: Recent[str] = Recent(_MANY)
 _texts: Recent[str] = Recent(16)
 """A block is shown, and then it is part of a message; a message is shown, and then it is part of a state."""
 
 
 def _hash(text: str) -> str:
-    # A lone surrogate has no UTF-8; digests must exist for every text all the same.
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    try:
+        return sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError:  # a lone surrogate has no UTF-8; digests must exist for every text all the same
+        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_plain_block = SPARSE.record(Block)
 
 
 def _block(block: Block) -> str:
-    return _texts.get(block) or _texts.put(block, SPARSE.record(Block)(block))
+    return _texts.get(block) or _texts.put(block, _plain_block(block))
 
 
-_WITH_BLOCKS = Encoders(instead={Block: _block})
+_plain_message = SPARSE.record(Message)
+_one_message = Encoders(instead={Block: _block}).record(Message)
 
 
 def message_digest(message: Message) -> str:
     """Give the digest of one message; of the last ones it is remembered."""
-    return _digests.get(message) or _digests.put(message, _hash(_WITH_BLOCKS.record(Message)(message)))
+    return _digests.get(message) or _digests.put(message, _hash(_one_message(message)))
 
 
 def _message(message: Message) -> str:
@@ -58,16 +66,25 @@ _BRIEF = Encoders(instead={Message: _message, Request: _request, Block: _block})
 """Messages and requests enter by their own digests: what was hashed once is not hashed again."""
 
 
-def _brief(effects: tuple[Effect, ...]) -> list[str]:
-    encoders = _BRIEF.choice(EFFECTS)
-    return [encoders[effect.__class__](effect) for effect in effects]
+@cache
+def _ways() -> dict[type[Any], Encoder]:
+    return _BRIEF.choice(EFFECTS)
 
 
-def _guarded(make: Callable[[], Any]) -> Any:
+def _brief(effects: tuple[Effect, ...]) -> str:
+    ways = _ways()
     try:
-        return make()
-    except (TypeError, KeyError, AttributeError, UnicodeError) as error:
-        raise CodecError(f"the effects have no digest: {type(error).__name__} {error}") from error
+        return "\n".join([ways[effect.__class__](effect) for effect in effects])
+    except _WITHOUT as error:
+        raise _no_digest(error) from error
+
+
+_WITHOUT = (TypeError, KeyError, AttributeError, UnicodeError)
+"""What goes wrong with a value that has no text."""
+
+
+def _no_digest(error: Exception) -> CodecError:
+    return CodecError(f"the effects have no digest: {type(error).__name__} {error}")
 
 
 def effects_digest(effects: tuple[Effect, ...]) -> str:
@@ -80,7 +97,7 @@ def effects_digest(effects: tuple[Effect, ...]) -> str:
     """
     if not effects:
         return ""
-    return _hash("\n".join(_guarded(lambda: _brief(effects))))
+    return _hash(_brief(effects))
 
 
 def sketch(effects: tuple[Effect, ...]) -> tuple[str, ...]:
@@ -88,7 +105,10 @@ def sketch(effects: tuple[Effect, ...]) -> tuple[str, ...]:
 
     A shown output is sketched by its own fields, under ``emit.<kind>``, a request by its parts; a field left out is ``-``.
     """
-    return tuple(_guarded(lambda: [_sketch_one(effect) for effect in effects]))
+    try:
+        return tuple([_sketch_one(effect) for effect in effects])
+    except _WITHOUT as error:
+        raise _no_digest(error) from error
 
 
 def _sketch_one(effect: Effect) -> str:
@@ -123,7 +143,7 @@ def _call_parts(effect: CallModel) -> tuple[bytes, ...]:
 
 def effect_text(effect: Effect) -> str:
     """Give the text of an effect as its digest sees it: messages and requests by their digests."""
-    return str(_guarded(lambda: _brief((effect,))[0]))
+    return _brief((effect,))
 
 
 def sketch_fields(kind: str) -> tuple[str, ...]:
@@ -160,10 +180,13 @@ class StateDigests:
         if messages[:same] != self._messages:
             # The history was cut. That makes it short, so nothing is remembered of the places before its end.
             same, self._chain = 0, ""
-        for message in messages[same:]:
-            self._chain = _hash(self._chain + message_digest(message))
-        self._messages = messages
-        return self._chain
+        chain, late = self._chain, len(messages) - _MANY
+        for place, message in enumerate(messages[same:], same):
+            # To remember each of many would make room for the last ones only.
+            digest = message_digest(message) if place >= late else _hash(_plain_message(message))
+            chain = _hash(chain + digest)
+        self._messages, self._chain = messages, chain
+        return chain
 
 
 def state_digest(state: LoopState) -> str:

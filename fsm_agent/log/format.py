@@ -148,6 +148,11 @@ class Gap:
         """Which records are missing, such as ``record 12 is missing``."""
         return f"{records_are(self.seq, self.to)} missing"
 
+    @property
+    def written(self) -> None:
+        """There is no event to be decoded."""
+        return None
+
 
 @frozen
 class End:

@@ -94,7 +94,7 @@ def _near(log: LogFile, text: mmap.mmap, target: int) -> _Cut | None:
         said = _SEQ.search(line)
         seq = int(said[1]) if said is not None else 0
         try:
-            record = Line(log, seq, line, stated_chain(line), b"", 0).record()
+            record = Line(log, seq, line, stated_chain(line)).record()
         except LogError:
             continue
         if record.snapshot and record.state:

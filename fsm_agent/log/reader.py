@@ -11,6 +11,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from attrs import frozen
+from jiter import from_json
 
 from ..core.events import Event
 from ..core.outputs import Terminal
@@ -41,7 +42,6 @@ from .format import (
 _LOOK = 256
 """Bytes at the beginning of a log that hold its magic word."""
 _JSON = json.JSONDecoder()
-_SCAN: Callable[[str, int], tuple[Any, int]] = vars(_JSON)["scan_once"]
 _FRAME = ("crc", "at", "seq", "blobs", "chain")
 _RECORD_KEYS = frozenset((*_FRAME, "event", "taken", "rejected", "effects", "sketch", "state", "snapshot"))
 _END_KEYS = frozenset((*_FRAME, "end"))
@@ -89,18 +89,19 @@ class Line:
     Attributes:
         seq: sequence number by its place.
         chain: its chain, in hex.
+        written: its event, decoded, and the text of the record behind it, up to its chain; None if that was not asked
+            for, or if the record needs more than that.
     """
 
-    __slots__ = ("_core", "_event", "_line", "_log", "chain", "seq")
+    __slots__ = ("_line", "_log", "chain", "seq", "written")
 
-    def __init__(self, log: LogFile, seq: int, line: bytes, chain: bytes, core: bytes, event: int) -> None:
-        """Use :meth:`LogFile.lines`; ``event`` is where in ``core`` the event begins, 0 if it has to be looked for."""
+    def __init__(self, log: LogFile, seq: int, line: bytes, chain: bytes, written: tuple[Event, bytes] | None = None) -> None:
+        """Use :meth:`LogFile.lines`."""
         self.seq = seq
         self.chain = chain
+        self.written = written
         self._log = log
         self._line = line
-        self._core = core
-        self._event = event
 
     def record(self) -> Record:
         """Decode the whole record.
@@ -111,27 +112,6 @@ class Line:
         log = self._log
         value = log._parse(self.seq, self._line)
         return log._record(self.seq, value, log.event_of, self.chain)
-
-    def event(self) -> tuple[Event, bytes] | None:
-        """Decode the event only.
-
-        Returns:
-            The event, and the text of the record behind it, up to its chain; None if the record needs more than that.
-        """
-        core = self._core
-        # No text of the event can hold this: there its quotes would be escaped.
-        stop = core.rfind(b'},"taken":[') + 1
-        if not (self._event and stop):
-            return None
-        behind = core[stop:]
-        if b'"blobs":[' in behind:
-            return None
-        try:
-            text = core[self._event : stop].decode()
-            value, end = _SCAN(text, 0)
-            return (self._log.event_of(value), behind) if end == len(text) else None
-        except (ValueError, RecursionError, StopIteration):  # the whole record says better what is wrong with it
-            return None
 
 
 class LogFile:
@@ -177,11 +157,12 @@ class LogFile:
         for line in self.lines():
             yield line if isinstance(line, Gap) else line.record()
 
-    def lines(self, place: Place | None = None) -> Iterator[Line | Gap]:
+    def lines(self, place: Place | None = None, *, events: bool = False) -> Iterator[Line | Gap]:
         """Read and verify like :meth:`items`, but leave the records as they are written, for who needs a part of them.
 
         Args:
             place: begin behind this record.
+            events: decode the events.
         """
         salt = self.header.salt.encode()
         chain = chain_of(self._first, b"", salt) or b""
@@ -198,13 +179,13 @@ class LogFile:
                     raise LogDamaged(self.path, 0, "changed while the log was read")
                 found = follows(line, seq, chain + salt) if seq and not gap and end is None else None
                 if found is not None:
-                    chain, core, event = found
-                    yield Line(self, seq, line, chain, core, event)
+                    chain, core, start = found
+                    yield Line(self, seq, line, chain, self._written(core, start) if events else None)
                 elif seq:
                     chain = self._verify_behind(seq, line, gap) if gap else self._verify(seq, line, chain, salt, end)
                     gap = ""
                     if line.find(b',"event":', 20, 80) > 0:
-                        yield Line(self, seq, line, chain, b"", 0)
+                        yield Line(self, seq, line, chain)
                     else:
                         value = self._parse(seq, line)
                         if "end" in value:
@@ -216,6 +197,17 @@ class LogFile:
                 seq += 1
                 offset += len(line)
         self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())
+
+    def _written(self, core: bytes, start: int) -> tuple[Event, bytes] | None:
+        # No text of the event can hold this: there its quotes would be escaped.
+        stop = core.rfind(b'},"taken":[') + 1
+        behind = core[stop:]
+        if not stop or b'"blobs":[' in behind:
+            return None
+        try:
+            return self.event_of(from_json(core[start:stop])), behind
+        except ValueError:  # the whole record says better what is wrong with it
+            return None
 
     def item(self, seq: int, line: bytes) -> Record | Gap | End:
         """Decode one whole line, whatever stands before it.

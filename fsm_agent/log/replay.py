@@ -12,6 +12,7 @@ from pathlib import Path
 from attrs import frozen
 
 from ..core.config import LoopConfig
+from ..core.effects import CallModel
 from ..core.events import Event
 from ..core.state import LoopState, Step
 from .behaviour import check_present
@@ -170,7 +171,8 @@ def _fold(
     lost = False
     if until == 0:
         return Replayed(log.header, state, 0, None, None, 0, chain)
-    for line, written in _read_ahead(log, place, events=each is None):
+    ahead = _Ahead(log, place, until, events=each is None)
+    while (line := ahead.next()) is not None:
         if isinstance(line, Gap):
             skipped += (Skipped(line, 0),)
             lost = True
@@ -186,16 +188,18 @@ def _fold(
                 continue
             state, lost = stored, False
             skipped = (*skipped[:-1], Skipped(skipped[-1].gap, record.seq))
+        elif made := ahead.agreeing(line, state, config, reducer, states):
+            state = made[-1].state
+            steps += len(made)
+            line = ahead.passed(line, len(made))
         else:
-            made = None if written is None else reducer(state, written[0], config)
-            if made is None or written is None or not reads_as(made, written[1], states):
-                record = line.record()
-                made = reducer(state, record.event, config)
-                if not agrees(record, made, states):
-                    return Replayed(log.header, state, steps, difference(record, made), None, seq, chain, skipped)
-                if each is not None:
-                    each(record, made)
-            state = made.state
+            record = line.record()
+            step = reducer(state, record.event, config)
+            if not agrees(record, step, states):
+                return Replayed(log.header, state, steps, difference(record, step), None, seq, chain, skipped)
+            if each is not None:
+                each(record, step)
+            state = step.state
             steps += 1
         seq, chain = line.seq, line.chain.decode()
         if seq == until:
@@ -207,26 +211,68 @@ def _fold(
     return Replayed(log.header, state, steps, divergence, tail, seq, chain, skipped)
 
 
-def _read_ahead(log: LogFile, place: Place | None, *, events: bool) -> Iterator[tuple[Line | Gap, tuple[Event, bytes] | None]]:
-    """Give the lines of a log with their events, some read at a time.
+class _Ahead:
+    """The lines of a log, some read at a time, and their steps compared some at a time.
 
-    A processor that verifies and decodes many lines, and then folds them, does each in less time than one that goes to
-    and fro. What is wrong with a line is told when its turn comes, so a difference before it is told first.
+    A processor that verifies and decodes many lines, folds many and then compares many does each in less time than one
+    that goes to and fro. What is wrong with a line is told when its turn comes, so a difference before it is told first.
     """
-    lines = log.lines(place)
-    wrong: LogError | OSError | None = None
-    more = True
-    while more:
-        batch: list[Line | Gap] = []
-        try:
-            for line in islice(lines, AHEAD):
-                batch.append(line)
-        except (LogError, OSError) as error:
-            wrong = error
-        more = len(batch) == AHEAD
-        yield from zip(batch, [line.event() if events and isinstance(line, Line) else None for line in batch], strict=True)
-        if wrong is not None:
-            raise wrong
+
+    def __init__(self, log: LogFile, place: Place | None, until: int | None, *, events: bool) -> None:
+        self._lines = log.lines(place, events=events)
+        self._until = until
+        self._wrong: LogError | OSError | None = None
+        self._batch: list[Line | Gap] = []
+        self._at = 0
+
+    def next(self) -> Line | Gap | None:
+        """Give the next line, None behind the last one."""
+        if self._at == len(self._batch):
+            if self._wrong is not None:
+                raise self._wrong
+            self._batch, self._at = [], 0
+            try:
+                for line in islice(self._lines, AHEAD):
+                    self._batch.append(line)
+            except (LogError, OSError) as error:
+                self._wrong = error
+                return self.next()
+            if not self._batch:
+                return None
+        self._at += 1
+        return self._batch[self._at - 1]
+
+    def agreeing(self, line: Line, state: LoopState, config: LoopConfig, reducer: Reducer, states: StateDigests) -> list[Step]:
+        """Fold the line just given and those behind it, and give the steps that read as they are written.
+
+        They are few, or none if the line cannot be judged so quickly; :meth:`passed` goes on behind them.
+        """
+        made: list[Step] = []
+        behind: list[bytes] = []
+        for one in self._batch[self._at - 1 :]:
+            written = one.written
+            if written is None or (self._until is not None and one.seq > self._until):
+                break
+            try:
+                step = reducer(state, written[0], config)
+            except Exception:  # raised again when the turn of this line comes
+                break
+            state = step.state
+            made.append(step)
+            behind.append(written[1])
+            if step.effects and step.effects[-1].__class__ is CallModel:
+                break  # a request is long, so the steps that hold one are not many
+        for place, step in enumerate(made):
+            if not reads_as(step, behind[place], states):
+                return made[:place]
+        return made
+
+    def passed(self, line: Line, count: int) -> Line:
+        """Pass over so many lines from the one just given on, and give the last of them."""
+        self._at += count - 1
+        last = self._batch[self._at - 1]
+        assert isinstance(last, Line)
+        return last
 
 
 def begin_state(log: LogFile, reducer: Reducer | None = None) -> LoopState:

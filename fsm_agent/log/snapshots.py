@@ -12,6 +12,7 @@ import zlib
 from typing import Any
 
 from attrs import evolve
+from jiter import from_json
 
 from ..core.messages import Message
 from ..core.request.encode import chunked
@@ -102,7 +103,7 @@ def unpack(data: bytes) -> LoopState:
         CodecError: if it cannot be unpacked.
     """
     try:
-        value = json.loads(_text_of(data))
+        value = _parsed(_text_of(data))
         lists = value["shared"]
         shared = [[decode_value(_WHOLE.record(cls), item) for item in lists[kind]] for kind, cls in enumerate(_SHARED)]
         with _TABLE.lock:
@@ -118,6 +119,13 @@ def unpack(data: bytes) -> LoopState:
         raise
     except (*WRONG, zlib.error, IndexError) as error:
         raise CodecError(f"no packed state: {error}") from error
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return from_json(text)
+    except ValueError:  # it takes no halves of characters, which a state may hold
+        return json.loads(text)
 
 
 def _most_text(packed: bytes) -> int:

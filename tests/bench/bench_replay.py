@@ -1,9 +1,9 @@
 """How fast a log is decoded, folded and compared, and how it grows: the log of a run of 800 rounds (issue 4, point 4).
 
 Run: ``python tests/bench/bench_replay.py [ROUNDS]``. Every digest of every effect, those of the model calls too, is
-compared. The time of each record is the best of several replays, so that what else the machine does counts little.
-An ordinary event is one that makes no request. Lines are read and decoded some at a time; that part of the time falls on
-every 32nd record, whichever it is. ``parts``: folded by a process for each core at once, as ``fsm-agent replay`` does.
+compared. The times are the best of several replays, so that what else the machine does counts little. An ordinary event is
+one that makes no request: the time of a whole replay is shared out among the events by what each of them takes in one with
+clocks beside its stages. ``parts``: folded by a process for each core at once, as ``fsm-agent replay`` does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import sys
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
+import fsm_agent.log.replay as replaying
 from fsm_agent.core.blocks import read_block, text_block, tool_result
 from fsm_agent.core.config import ContextConfig, LoopConfig
 from fsm_agent.core.effects import CallModel, RunTool
@@ -36,9 +39,12 @@ from fsm_agent.core.models import ModelInfo
 from fsm_agent.core.state import LoopState, Step, initial
 from fsm_agent.core.step import step
 from fsm_agent.core.usage import ModelUsage
+from fsm_agent.log.difference import reads_as
+from fsm_agent.log.digest import StateDigests
+from fsm_agent.log.format import Gap
 from fsm_agent.log.journal import Journal
 from fsm_agent.log.parts import replay_in_parts
-from fsm_agent.log.reader import read_log
+from fsm_agent.log.reader import Line, LogFile, Place, read_log
 from fsm_agent.log.replay import replay
 
 WINDOW = 2_000_000
@@ -49,6 +55,7 @@ CONFIG = LoopConfig(
 )
 READ = ToolTraits(read_only=True, concurrency_safe=True)
 REPEATS = 7
+LINES = LogFile.lines
 
 
 class Recorder:
@@ -100,33 +107,58 @@ def write(path: Path, rounds: int) -> list[int]:
     return sizes
 
 
-def best_times(path: Path) -> tuple[list[float], list[float]]:
-    """Give the best time of each record in seconds: all of it, and the step alone."""
-    count = read_log(path).tail.records
-    whole, alone = [float("inf")] * count, [float("inf")] * count
-    clock = time.perf_counter
-    for _ in range(REPEATS):
-        starts: list[float] = []
-        ends: list[float] = []
+class Shares:
+    """The least time of each record in each of the stages of a replay, in seconds."""
 
-        def stamped(
-            state: LoopState, event: Event, config: LoopConfig, starts: list[float] = starts, ends: list[float] = ends
-        ) -> Step:
-            starts.append(clock())
+    def __init__(self, count: int) -> None:
+        self.read, self.step, self.compare = ([float("inf")] * count for _ in range(3))
+
+    def measure(self, path: Path) -> None:
+        """Replay once, with a clock beside each stage."""
+        clock = time.perf_counter
+        seen = {"read": 0, "step": 0, "compare": 0}
+
+        def note(name: str, spent: float) -> None:
+            place, least = seen[name], getattr(self, name)
+            least[place] = min(least[place], spent)
+            seen[name] += 1
+
+        def stamped(state: LoopState, event: Event, config: LoopConfig) -> Step:
+            begun = clock()
             made = step(state, event, config)
-            ends.append(clock())
+            note("step", clock() - begun)
             return made
 
+        def compared(made: Step, written: bytes, states: StateDigests) -> bool:
+            begun = clock()
+            same = reads_as(made, written, states)
+            note("compare", clock() - begun)
+            return same
+
+        def read(log: LogFile, place: Place | None = None, *, events: bool = False) -> Iterator[Line | Gap]:
+            lines = LINES(log, place, events=events)
+            while True:
+                begun = clock()
+                line = next(lines, None)
+                spent = clock() - begun
+                if line is None:
+                    return
+                note("read", spent)
+                yield line
+
         gc.collect()
-        found = replay(path, reducer=stamped)
+        with patch.object(LogFile, "lines", read), patch.object(replaying, "reads_as", compared):
+            found = replay(path, reducer=stamped)
         assert found.divergence is None
-        assert found.steps == count
-        assert len(starts) == count, "a record was stepped twice, since it could not be compared as it is written"
-        starts.append(clock())
-        for place in range(count):
-            whole[place] = min(whole[place], starts[place + 1] - starts[place])
-            alone[place] = min(alone[place], ends[place] - starts[place])
-    return whole, alone
+        assert all(number == found.steps for number in seen.values()), "a record was not compared as it is written"
+
+    def stages(self) -> tuple[list[float], list[float], list[float]]:
+        """Give the times of reading, of the step, and of comparing."""
+        return self.read, self.step, self.compare
+
+    def whole(self) -> list[float]:
+        """Sum the stages."""
+        return [sum(costs) for costs in zip(*self.stages(), strict=True)]
 
 
 def peak(path: Path) -> tuple[int, int]:
@@ -166,22 +198,25 @@ def main() -> None:
         size = path.stat().st_size
         early, late = sizes[50] - sizes[49], sizes[-1] - sizes[-2]
         print(f"log       {size:,} bytes, {early:,} in round 50, {late:,} in round {rounds}")
-        whole, alone = best_times(path)
-        kinds = [bool("call_model" in " ".join(record.sketch)) for record in read_log(path).records()]
-        ordinary = [cost for cost, request in zip(whole, kinds, strict=True) if not request]
-        plain = [cost for cost, request in zip(alone, kinds, strict=True) if not request]
+        requests = ["call_model" in " ".join(record.sketch) for record in read_log(path).records()]
+        shares = Shares(len(requests))
+        for _ in range(REPEATS):
+            shares.measure(path)
         jobs = os.cpu_count() or 1
         single, parted = walls(path, jobs)
         gain = single / parted
-        print(f"whole     {len(whole) / single:>10,.0f} events/s in one process")
-        print(f"parts     {len(whole) / parted:>10,.0f} events/s in {jobs} processes, {gain:.2f} times one")
-        for name, costs, steps in (("all", whole, alone), ("ordinary", ordinary, plain)):
-            mean, inner = sum(costs) / len(costs), sum(steps) / len(steps)
+        print(f"parts     {gain:.2f} times one process, in {jobs} of them")
+        costs = shares.whole()
+        scale = single / sum(costs)
+        for name, kinds in (("all", (False, True)), ("ordinary", (False,))):
+            chosen = [place for place, request in enumerate(requests) if request in kinds]
+            mean = scale * sum(costs[place] for place in chosen) / len(chosen)
+            parts = [scale * sum(stage[place] for place in chosen) / len(chosen) * 1e6 for stage in shares.stages()]
+            read, stepped, compared = parts
             print(
-                f"{name:<10}{1 / mean:>10,.0f} events/s {mean * 1e6:7.1f} us an event, of which step {inner * 1e6:.1f} us",
-                end="",
+                f"{name:<10}{1 / mean:>10,.0f} events/s, {gain / mean:,.0f} in parts; {mean * 1e6:.1f} us an event: "
+                f"{read:.1f} to read it, {stepped:.1f} in step, {compared:.1f} to compare"
             )
-            print(f"; {gain / mean:,.0f} events/s in parts")
         left, beyond = peak(path)
         print(f"memory    {left:,} bytes of state, {beyond:,} beyond it at most")
 

@@ -17,6 +17,8 @@ _ALL = vars(rebuild).values()
 FUNCTIONS = [value for value in _ALL if isinstance(value, FunctionType) and value.__module__ == rebuild.__name__]
 CONSTANT: dict[str, dict[str, Any]] = {
     "with_attempt": {"tools": rebuild.NO_TOOLS, "wait": rebuild.NO_WAIT, "salvage": None},
+    "with_base": {"freed": 0},
+    "with_new_round": {"salvages": 0, "pauses": 0, "blocks_in_row": 0, "model_calls": 0},
 }
 """What a function sets without being told."""
 

@@ -8,6 +8,7 @@ from ..frozen import frozen
 from ..messages import Message
 from ..models import ModelInfo, Thresholds
 from ..outputs import Boundary
+from ..rebuild import with_tally
 from . import collapse, microcompact
 from .after_boundary import after_boundary
 from .compact import compactable
@@ -130,7 +131,7 @@ def _light(
         tally = extend(Tally(), view, config)
         context = evolve(context, freed=context.freed + freed_by(old, view, context))
     if tally is not context.tally:
-        context = evolve(context, tally=tally)
+        context = with_tally(context, tally)
     return _Pass(tally.view, context, tuple(reports), ())
 
 

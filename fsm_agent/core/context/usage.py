@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..config import LoopConfig
-from ..evolving import evolve
 from ..memo import by_identity
 from ..messages import Message
+from ..rebuild import with_base
 from ..request.prompt import system_texts, user_context
 from ..tokens import MESSAGE_OVERHEAD, estimate_schema, estimate_text
 from .store import ContextState, TokenBase
@@ -97,4 +97,4 @@ def with_usage(context: ContextState, model: str, message_id: str, tokens: int) 
     """
     if tokens <= 0:
         return context
-    return evolve(context, base=TokenBase(model=model, message_id=message_id, tokens=tokens), freed=0)
+    return with_base(context, TokenBase(model, message_id, tokens))

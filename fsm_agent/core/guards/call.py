@@ -185,7 +185,7 @@ def refusal(control: Control, event: Event, config: LoopConfig) -> bool:
 
 def has_whole_call(control: Control, event: Event, config: LoopConfig) -> bool:
     """2: a call is there that may run, whatever the stop reason."""
-    return any(call.whole for call in control.tools.calls)
+    return True in [call.whole for call in control.tools.calls]
 
 
 def escalation_possible(control: Control, event: Event, config: LoopConfig) -> bool:

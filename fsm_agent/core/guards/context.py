@@ -60,7 +60,8 @@ def auto_due(control: Control, event: Event, config: LoopConfig) -> bool:
     )
 
 
-def _blocked(control: Control, config: LoopConfig) -> bool:
+def over_hard_limit(control: Control, event: Event, config: LoopConfig) -> bool:
+    """The view is over the hard limit, and nothing has made room in this pass."""
     context = control.context
     return (
         not exempt(control)
@@ -76,17 +77,19 @@ def is_irreducible(control: Control, config: LoopConfig) -> bool:
 
 def blocked_irreducible(control: Control, event: Event, config: LoopConfig) -> bool:
     """Over the hard limit, and no compaction can help."""
-    return _blocked(control, config) and is_irreducible(control, config)
+    return over_hard_limit(control, event, config) and is_irreducible(control, config)
 
 
 def blocked_by_breaker(control: Control, event: Event, config: LoopConfig) -> bool:
     """Over the hard limit, and the breaker is open."""
-    return _blocked(control, config) and breaker_is_open(control, config)
+    return over_hard_limit(control, event, config) and breaker_is_open(control, config)
 
 
 def blocked_without_compaction(control: Control, event: Event, config: LoopConfig) -> bool:
     """Over the hard limit, with automatic compaction off and no reactive one possible."""
-    return _blocked(control, config) and not config.context.auto_compact and not reactive_possible(control, config)
+    return (
+        over_hard_limit(control, event, config) and not config.context.auto_compact and not reactive_possible(control, config)
+    )
 
 
 def reactive_possible(control: Control, config: LoopConfig) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..config import LoopConfig
 from ..control import Control
 from ..events import Event
-from ..loops import loop_length
+from ..loops import repeats
 from .budget import last_turn
 
 
@@ -16,22 +16,22 @@ def all_answered(control: Control) -> bool:
 
 def stopped_by_hook(control: Control, event: Event, config: LoopConfig) -> bool:
     """All is answered, and a tool hook ends the run."""
-    return all_answered(control) and control.tools.stopped
+    return control.tools.stopped and all_answered(control)
 
 
 def loop_detected(control: Control, event: Event, config: LoopConfig) -> bool:
     """All is answered, and the rounds repeat past the warning."""
-    return all_answered(control) and loop_length(control.guards.rounds) >= config.loop_rounds + 2
+    return repeats(control.guards.rounds, config.loop_rounds + 2) and all_answered(control)
 
 
 def error_remembered(control: Control, event: Event, config: LoopConfig) -> bool:
     """All is answered, and the salvaged reply's error ends the run."""
-    return all_answered(control) and control.salvage is not None and not control.salvage.resume
+    return control.salvage is not None and not control.salvage.resume and all_answered(control)
 
 
 def turns_used_up(control: Control, event: Event, config: LoopConfig) -> bool:
     """All is answered, and no round is left."""
-    return all_answered(control) and last_turn(control, event, config)
+    return last_turn(control, event, config) and all_answered(control)
 
 
 def round_done(control: Control, event: Event, config: LoopConfig) -> bool:

@@ -9,7 +9,7 @@ from ..failures import ModelFailure
 from ..messages import Message, MessageKind, message
 from ..outputs import CallEnd, Ending, ErrorOutput, Terminal, TerminalOutput, Tombstone, UserOutput
 from ..phases import Cause, TerminalReason
-from ..rebuild import with_budget, with_total
+from ..rebuild import with_budget, with_spent, with_total
 from ..state import Data, Iteration, LoopState
 from ..usage import ModelUsage, add_usage, total_cost, total_output
 
@@ -51,11 +51,8 @@ def charge(budget: Budget, usage: tuple[ModelUsage, ...], *, attempt: bool) -> B
     """Add what an answer used to the budget of the run; only attempts of its own model calls spend its tokens."""
     if not usage:
         return budget
-    return evolve(
-        budget,
-        output_tokens=budget.output_tokens + (total_output(usage) if attempt else 0),
-        cost=budget.cost + total_cost(usage),
-    )
+    spent = budget.output_tokens + total_output(usage) if attempt else budget.output_tokens
+    return with_spent(budget, spent, budget.cost + total_cost(usage))
 
 
 def charged(state: LoopState, usage: tuple[ModelUsage, ...], *, attempt: bool = False) -> LoopState:

@@ -15,12 +15,11 @@ from ..guards.call import counts_as_changed
 from ..messages import MessageKind
 from ..outputs import UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason
-from ..rebuild import with_guards
 from ..state import Iteration, LoopState
 from .common import Issuer, discard, finish, history, shown_results, user_message
 from .continuing import continued
 from .decide_failures import keep_started
-from .keeping import closed, keep, without_calls
+from .keeping import closed, keep, kept_round, without_calls
 from .stream import is_cut
 from .tools import Round
 
@@ -54,12 +53,9 @@ def _refusal_words(details: str) -> str:
 
 def _run_tools(state: LoopState, event: Event, config: LoopConfig, malformed: int) -> tuple[LoopState, tuple[Effect, ...]]:
     cut = is_cut(state.control)
-    kept, effects = keep(state, closed(state), event)
-    guards = kept.control.guards
-    if guards.malformed != malformed:
-        guards = evolve(guards, malformed=malformed)
-        kept = LoopState(with_guards(kept.control, guards), kept.data)
-    rounds = Round(kept)
+    rounds, effects = kept_round(state, closed(state), event)
+    if rounds.guards.malformed != malformed:
+        rounds.guards = evolve(rounds.guards, malformed=malformed)
     rounds.after_stream = True
     for position, call in enumerate(rounds.calls):
         if call.whole or call.state is not CallState.QUEUED:

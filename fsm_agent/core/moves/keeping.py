@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from ..context.usage import with_usage
-from ..control import CallState, Control, Tools
+from ..control import CallState, Control
 from ..effects import Effect, Emit, RunPostSamplingHooks
 from ..events import Event, StreamCompleted
 from ..evolving import evolve
 from ..messages import MessageKind, message
 from ..outputs import AssistantOutput, CallEnd, Ending, Tombstone
-from ..rebuild import with_kept, with_message, with_reply
 from ..request.pairing import has_open_server_calls
 from ..state import LoopState
 from .stream import block_id, empty_call
-from .tools import result_id
+from .tools import Round, result_id
 
 
 def closed(state: LoopState) -> tuple[int, ...]:
@@ -42,14 +41,19 @@ def last_started(control: Control) -> int:
 
 
 def keep(state: LoopState, positions: tuple[int, ...], event: Event) -> tuple[LoopState, tuple[Effect, ...]]:
+    """Keep blocks as the reply: :func:`kept_round` as a state."""
+    rounds, effects = kept_round(state, positions, event)
+    return rounds.built(), effects
+
+
+def kept_round(state: LoopState, positions: tuple[int, ...], event: Event) -> tuple[Round, tuple[Effect, ...]]:
     """Keep the blocks at ``positions`` as the reply, without trailing thinking; the rest gets its tombstones.
 
     Calls whose block is not kept are dropped from the records; what of them is in flight must be cancelled by the
     caller. With nothing to keep the reply stays None, and the consumer hears that the call was discarded. A kept reply that
     ended by itself is the base of later counts: its usage, which ``event`` brings, is that of the whole view before it.
     """
-    control, data = state.control, state.data
-    iteration = data.iteration
+    control, iteration = state.control, state.data.iteration
     chosen = list(positions)
     while chosen and (iteration.blocks[chosen[-1]].is_thinking or iteration.blocks[chosen[-1]].blank):
         chosen.pop()
@@ -67,32 +71,21 @@ def keep(state: LoopState, positions: tuple[int, ...], event: Event) -> tuple[Lo
         records.append(record)
         if not call.whole:
             stored[call.index] = empty_call(call, record.use)
-    effects: list[Effect] = []
-    if gone:
-        effects.append(Emit(output=Tombstone(ids=tuple(gone))))
+    rounds = Round(state)
+    effects: tuple[Effect, ...] = (Emit(output=Tombstone(ids=tuple(gone))),) if gone else ()
     reply = None
     if chosen:
         blocks = tuple([stored.get(position, iteration.blocks[position]) for position in chosen])
         reply = message(call_id, "assistant", MessageKind.ASSISTANT, blocks, model=control.tool_use_context.model)
-        effects.append(Emit(AssistantOutput(reply)))
-        effects.append(Emit(CallEnd(call_id, Ending.KEPT)))
-        effects.append(RunPostSamplingHooks(reply))
+        effects += (Emit(AssistantOutput(reply)), Emit(CallEnd(call_id, Ending.KEPT)), RunPostSamplingHooks(reply))
+        if has_open_server_calls((reply,)):
+            rounds.context = evolve(rounds.context, open_server_calls=True)
+        if isinstance(event, StreamCompleted):
+            rounds.context = with_usage(rounds.context, reply.model, reply.id, event.context_tokens)
+        if rounds.guards.empty_retried or rounds.guards.malformed:
+            rounds.guards = evolve(rounds.guards, empty_retried=False, malformed=0)
     else:
-        effects.append(Emit(output=CallEnd(call=call_id, ending=Ending.DISCARDED)))
-    context = data.context
-    if reply is not None and has_open_server_calls((reply,)):
-        context = evolve(context, open_server_calls=True)
-    if reply is not None and isinstance(event, StreamCompleted):
-        context = with_usage(context, reply.model, reply.id, event.context_tokens)
-    old, guards = control.tools, control.guards
-    yielded = len([call for call in calls if call.state is CallState.YIELDED])
-    tools = Tools(tuple(calls), yielded, old.stopped, old.failed, old.after_stream)
-    if chosen and (guards.empty_retried or guards.malformed):
-        guards = evolve(guards, empty_retried=False, malformed=0)
-    return (
-        LoopState(
-            with_kept(control, tools, guards),
-            with_reply(data, with_message(iteration, tuple(records), reply), context),
-        ),
-        tuple(effects),
-    )
+        effects += (Emit(output=CallEnd(call=call_id, ending=Ending.DISCARDED)),)
+    rounds.calls, rounds.data, rounds.reply = calls, records, reply
+    rounds.yielded = len([call for call in calls if call.state is CallState.YIELDED])
+    return rounds, effects

@@ -14,7 +14,7 @@ from ..failures import ErrorKind
 from ..guards.context import breaker_is_open
 from ..outputs import Notice, RequestStart, Retrying
 from ..phases import CompactKind
-from ..rebuild import with_attempt, with_facts, with_iteration, with_view
+from ..rebuild import with_attempt, with_facts, with_iteration, with_model_calls, with_view
 from ..request.build import Built, build
 from ..request.compaction import compaction_request
 from ..request.pairing import has_open_server_calls, settle_server_calls
@@ -101,7 +101,7 @@ def call_model(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loop
         control,
         issuer.run,
         call,
-        evolve(guards, model_calls=guards.model_calls + 1),
+        with_model_calls(guards, guards.model_calls + 1),
         (*control.flight, Flight(effect_id, EffectKind.CALL)),
     )
     old = data.iteration

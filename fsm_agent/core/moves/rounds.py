@@ -8,11 +8,11 @@ from ..control import AutoCompactTracking, Flight, Guards, Queue, Salvage, Wait
 from ..effects import Effect, EffectKind, Emit, GatherAttachments, NotifyCommand, SummarizeToolUse
 from ..events import AttachmentsGathered, Event
 from ..evolving import evolve
-from ..loops import loop_length
+from ..loops import repeats
 from ..messages import Message, MessageKind
 from ..outputs import Notice, UserOutput
 from ..phases import Cause, ContinueReason, TerminalReason
-from ..rebuild import with_wait
+from ..rebuild import with_new_round, with_wait
 from ..state import Inbox, LoopState
 from .common import Issuer, finish, history, shown_results, user_message, without
 from .continuing import continued
@@ -48,7 +48,7 @@ def _injected(
 ) -> tuple[tuple[Message, ...], Inbox, Queue, Guards, tuple[Effect, ...]]:
     """Give what goes in after the results: queued commands, attachments, notices. Nothing while the API waits."""
     control, inbox, queue, guards = state.control, state.data.inbox, state.control.queue, state.control.guards
-    looping = loop_length(guards.rounds) >= config.loop_rounds and not guards.loop_warned
+    looping = not guards.loop_warned and repeats(guards.rounds, config.loop_rounds)
     if control.call.unresolved or not (looping or queue.commands or _waits(inbox)):
         return (), inbox, queue, guards, ()
     taken: list[Message] = []
@@ -98,7 +98,7 @@ def _next_turn(state: LoopState, config: LoopConfig, *, salvaged: bool) -> tuple
     salvage = control.salvage
     still: Salvage | None = salvage if salvaged and salvage is not None and salvage.delay_ms > 0 else None
     if not salvaged:
-        guards = evolve(guards, salvages=0, pauses=0, blocks_in_row=0, model_calls=0)
+        guards = with_new_round(guards)
     next_state = continued(
         state,
         transition=ContinueReason.NEXT_TURN,

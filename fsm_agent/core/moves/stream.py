@@ -18,9 +18,10 @@ from ..evolving import evolve
 from ..failures import ErrorKind, ModelFailure
 from ..guards.call import CUT_REASONS, WINDOW_EXCEEDED
 from ..outputs import BlockOutput
-from ..rebuild import with_answer, with_block, with_call, with_call_block, with_end, with_iteration, with_reply
+from ..rebuild import with_answer, with_block, with_call, with_end, with_iteration, with_reply
 from ..state import CallData, Iteration, LoopState
-from .common import Issuer, charged, without
+from ..usage import add_usage
+from .common import Issuer, charge, charged, without
 from .tools import Round
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -71,25 +72,16 @@ def _call_completed(
     control, data = state.control, state.data
     iteration = data.iteration
     output_id = block_id(control.call.id, len(iteration.blocks))
+    whole = use.input_json is not None and not twice
     record = ToolCall(
-        id=stored,
-        index=len(iteration.blocks),
-        state=CallState.QUEUED,
-        effect="",
-        started=False,
-        whole=use.input_json is not None and not twice,
-        last=event.last,
-        outcome=None,
+        stored, len(iteration.blocks), CallState.QUEUED, effect="", started=False, whole=whole, last=event.last, outcome=None,
         traits=use.traits,
-    )
-    next_iteration = with_call_block(
-        iteration,
-        (*iteration.blocks, block),
-        (*iteration.calls, CallData(use=use)),
-        (*iteration.emitted, output_id),
-    )
-    rounds = Round(LoopState(control, with_iteration(data, next_iteration)))
+    )  # fmt: skip
+    rounds = Round(state)
+    rounds.blocks = (*iteration.blocks, block)
     rounds.calls.append(record)
+    rounds.data.append(CallData(use))
+    rounds.emitted = (*iteration.emitted, output_id)
     rounds.run = issuer.run
     rounds.effects.append(Emit(BlockOutput(output_id, control.call.id, event.index, control.call.id, block)))
     if rounds.failed:
@@ -115,8 +107,9 @@ def _stored(state: LoopState, block: Block, use: ToolUse, issuer: Issuer, twice:
 def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
     """The reply is over: note how it ended, and which calls are whole now that it is known."""
     assert isinstance(event, StreamCompleted)
-    state = charged(state, event.usage, attempt=True)
     control, data = state.control, state.data
+    budget = charge(control.budget, event.usage, attempt=True)
+    usage = add_usage(data.usage, event.usage)
     cut = event.stop_reason in CUT_REASONS
     calls = tuple([_decided(call, cut) for call in control.tools.calls])
     usable = control.call.usable and (cut or _closed_usable(data.iteration))
@@ -128,7 +121,7 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     call = Call(control.call.id, control.call.attempt, 0, False, usable, event.stop_reason, fault, event.unresolved)
     old = control.tools
     tools = Tools(calls, old.yielded, old.stopped, old.failed, old.after_stream)
-    next_control = with_answer(control, call, tools, without(control.flight, event.id))
+    next_control = with_answer(control, call, tools, budget, without(control.flight, event.id))
     iteration = with_end(data.iteration, failure, event.stop_details)
     context, boundary = applied(data.context, event.cleared_tokens, control.context.tokens)
     effects: tuple[Effect, ...] = ()
@@ -137,7 +130,7 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
         report = LayerReport(MICROCOMPACT, freed=freed, detail=f"cached: {boundary.detail}")
         iteration = evolve(iteration, reports=(*iteration.reports, report))
         effects = (Emit(output=boundary),)
-    return LoopState(next_control, with_reply(data, iteration, context)), effects
+    return LoopState(next_control, with_reply(data, iteration, context, usage)), effects
 
 
 def _decided(call: ToolCall, cut: bool) -> ToolCall:

@@ -12,9 +12,9 @@ from ..control import CallState, Flight, Guards, ToolCall, Tools
 from ..effects import Cancel, Effect, EffectKind, Emit, RunTool
 from ..events import Event, Outcome, ToolFinished, ToolProgressed, ToolStarted
 from ..evolving import evolve
-from ..loops import loop_length, remember, round_digest
+from ..loops import remember, repeats, round_digest
 from ..outputs import ToolProgress, ToolResult
-from ..rebuild import moved_call, with_calls, with_guards, with_iteration, with_round, with_tools
+from ..rebuild import moved_call, with_calls, with_iteration, with_pass, with_round, with_rounds, with_tools
 from ..scheduling import startable
 from ..state import CallData, LoopState
 from .common import Issuer, charged
@@ -28,12 +28,16 @@ class Round:
 
     __slots__ = (
         "after_stream",
+        "blocks",
         "calls",
+        "context",
         "data",
         "effects",
         "emitted",
         "failed",
         "flight",
+        "guards",
+        "reply",
         "run",
         "state",
         "stopped",
@@ -41,18 +45,23 @@ class Round:
     )
 
     def __init__(self, state: LoopState) -> None:
-        tools = state.control.tools
+        control, data = state.control, state.data
+        tools, iteration = control.tools, data.iteration
         self.state = state
+        self.context = data.context
+        self.guards = control.guards
+        self.reply = iteration.reply
+        self.blocks = iteration.blocks
         self.calls: list[ToolCall] = list(tools.calls)
-        self.data: list[CallData] = list(state.data.iteration.calls)
-        self.flight: tuple[Flight, ...] = state.control.flight
+        self.data: list[CallData] = list(iteration.calls)
+        self.flight: tuple[Flight, ...] = control.flight
         self.yielded = tools.yielded
         self.stopped = tools.stopped
         self.failed = tools.failed
         self.after_stream = tools.after_stream
         self.effects: list[Effect] = []
-        self.emitted: tuple[str, ...] = state.data.iteration.emitted
-        self.run = state.control.run
+        self.emitted: tuple[str, ...] = iteration.emitted
+        self.run = control.run
 
     def position(self, effect_id: str) -> int:
         """Give the position of the call whose RunTool has this id."""
@@ -123,19 +132,24 @@ class Round:
         if self.yielded < len(self.calls):
             self.start(config)
             self.emit_ready()
+        if self.after_stream and self.calls and self.yielded == len(self.calls):
+            self.guards = self._closed(self.guards, config)
+        return self.built(), tuple(self.effects)
+
+    def built(self) -> LoopState:
+        """Build the next state of what is on the pad."""
         control, data = self.state.control, self.state.data
         tools = Tools(tuple(self.calls), self.yielded, self.stopped, self.failed, self.after_stream)
-        next_control = with_round(control, self.run, tools, self.flight)
-        if self.after_stream and self.calls and self.yielded == len(self.calls):
-            next_control = with_guards(next_control, self._close(control.guards, config))
-        iteration = with_calls(data.iteration, tuple(self.data), self.emitted)
-        return LoopState(next_control, with_iteration(data, iteration)), tuple(self.effects)
+        iteration = with_calls(data.iteration, self.blocks, tuple(self.data), self.emitted, self.reply)
+        return LoopState(
+            with_round(control, self.run, tools, self.guards, self.flight), with_pass(data, iteration, self.context)
+        )
 
-    def _close(self, guards: Guards, config: LoopConfig) -> Guards:
+    def _closed(self, guards: Guards, config: LoopConfig) -> Guards:
         parts = tuple([(item.use.name, item.use.input_json or item.use.raw, _digest(item)) for item in self.data])
         rounds = remember(guards.rounds, round_digest(parts), config.loop_rounds + 2)
-        warned = guards.loop_warned and loop_length(rounds) >= config.loop_rounds
-        return evolve(guards, rounds=rounds, loop_warned=warned)
+        warned = guards.loop_warned and repeats(rounds, config.loop_rounds)
+        return with_rounds(guards, rounds, warned)
 
 
 def result_id(call_id: str, index: int) -> str:
@@ -186,7 +200,7 @@ def tool_progressed(state: LoopState, event: Event, config: LoopConfig) -> tuple
             old = calls[position]
             calls[position] = CallData(old.use, old.result, old.digest, (old.tail + event.text)[-TAIL_CHARS:])
             tool_use_id = call.id
-    next_iteration = with_calls(iteration, tuple(calls), iteration.emitted)
+    next_iteration = with_calls(iteration, iteration.blocks, tuple(calls), iteration.emitted, iteration.reply)
     return LoopState(state.control, with_iteration(state.data, next_iteration)), (Emit(ToolProgress(tool_use_id, event.text)),)
 
 

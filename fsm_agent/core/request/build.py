@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..config import LoopConfig
 from ..context.store import ContextState, Sent
 from ..context.usage import count_view
-from ..evolving import evolve
 from ..frozen import frozen
 from ..messages import Message
+from ..rebuild import with_sent
 from ..wire import Request, Unsendable, WireMessage
 from .head import head_of, keeps_thinking, manual_only, max_tokens
 from .sending import bring_up_to_date, manual_fits
@@ -76,7 +76,7 @@ def build(
         estimate=estimate,
         chunks=sent.chunks,
     )
-    return Built(request=request, context=evolve(context, sent=sent))
+    return Built(request, with_sent(context, sent))
 
 
 def _fault(sent: Sent, view: tuple[Message, ...], allow_prefill: bool) -> Unsendable | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..blocks import Media, clean_text
+from ..blocks import clean_text
 from ..messages import Message
 from ..wire import CHUNK, Request, WireMessage, link
 
@@ -28,42 +28,26 @@ def wire_of(item: Message, previous: str) -> WireMessage:
     Returns:
         Its bytes, where marks may go, and the chain digest that includes it.
     """
-    role = item.role
+    role, blocks = item.role, item.blocks
     start = b'{"role":"' + role.encode() + b'","content":['
     position = len(start)
     pieces: list[bytes] = []
     offsets: list[int] = []
-    media: list[Media] = []
-    calls: list[str] = []
-    thinking = False
-    for block in item.blocks:
+    for block in blocks:
         piece = _utf8(block.json)
         pieces.append(piece)
         position += len(piece)
-        offsets.append(0 if block.type in _UNMARKED or not _holds_members(piece) else position - 1)
+        # A mark goes behind the members of an object, so there must be one.
+        offsets.append(0 if block.type in _UNMARKED or not piece.endswith(b"}") or len(piece) <= 2 else position - 1)
         position += 1
-        if block.media:
-            media.extend(block.media)
-        if block.type == "tool_use" and role == "assistant":
-            calls.append(block.id)
-        thinking = thinking or block.is_thinking
     body = start + b",".join(pieces) + b"]}"
+    media = [medium.size for block in blocks for medium in block.media]
+    calls = [block.id for block in blocks if block.type == "tool_use"] if role == "assistant" else ()
+    thinking = True in [block.is_thinking for block in blocks]
     return WireMessage(
-        role=role,
-        body=body,
-        blocks=len(pieces),
-        tokens=item.tokens,
-        chain=link(previous, body),
-        offsets=tuple(offsets),
-        media=len(media),
-        media_bytes=sum([medium.size for medium in media]),
-        calls=tuple(calls),
-        thinking=thinking,
-    )
-
-
-def _holds_members(piece: bytes) -> bool:
-    return piece.endswith(b"}") and len(piece) > 2
+        role, body, len(pieces), item.tokens, link(previous, body), tuple(offsets), len(media), sum(media), tuple(calls),
+        thinking,
+    )  # fmt: skip
 
 
 def marked(wire: WireMessage, block: int) -> bytes:

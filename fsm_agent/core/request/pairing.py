@@ -192,8 +192,8 @@ class _Pending:
 
 def has_open_server_calls(messages: tuple[Message, ...]) -> bool:
     """Tell whether a call that the API runs itself has no answer in these messages."""
-    answered = {block.id for item in messages for block in item.blocks if is_server_result(block)}
-    return any(block.type in _SERVER_CALLS and block.id not in answered for item in messages for block in item.blocks)
+    asked = {block.id for item in messages for block in item.blocks if block.type in _SERVER_CALLS}
+    return bool(asked) and not asked.issubset(block.id for item in messages for block in item.blocks if is_server_result(block))
 
 
 def open_server_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
