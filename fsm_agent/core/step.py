@@ -126,10 +126,7 @@ def _next(ways: Ways, control: Control, event: Event, config: LoopConfig) -> Row
 
 
 def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup: Lookup) -> Step:
-    """Take a row and all ``auto`` rows that follow from it, and enter the phase that the last one leads to.
-
-    Neither moves nor guards look at the phase, so those that are only passed through need not be written down.
-    """
+    """Take a row and all ``auto`` rows that follow from it."""
     row: Row | None = first
     effects: tuple[Effect, ...] = ()
     taken: tuple[str, ...] = ()
@@ -138,13 +135,13 @@ def _run(state: LoopState, first: Row, event: Event, config: LoopConfig, lookup:
         effects = effects + more if effects else more
         taken += (row.name,)
         target = row.target
-        if target is not row.source and target in lookup.entries:
-            state, more = lookup.entries[target].act(state, event, config)
-            effects += more
+        if target is not row.source:
+            state = _state(with_phase(state.control, target), state.data)  # the only place where a phase changes
+            if target in lookup.entries:
+                state, more = lookup.entries[target].act(state, event, config)
+                effects += more
         ways = lookup.ways[target]
         row = _next(ways, state.control, event, config) if ways else None
-    if target is not first.source:
-        state = _state(with_phase(state.control, target), state.data)  # the only place where a phase changes
     return _step(state, effects, taken, None)
 
 
