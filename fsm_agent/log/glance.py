@@ -13,7 +13,8 @@ from ..core.events import RunStarted
 from ..core.outputs import Terminal
 from .behaviour import foreign
 from .errors import LogDamaged, LogError
-from .format import End, Gap, Record, chain_of, is_whole, stated_chain
+from .format import End, Gap, Record
+from .framing import chain_of, is_whole, stated_chain
 from .reader import LogFile, read_log
 from .replay import replay
 

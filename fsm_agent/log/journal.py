@@ -21,7 +21,8 @@ from .blobs import BlobStore
 from .codec import EVENTS, SNAPSHOT, SPARSE, encode_with, exact
 from .digest import STATE_EVERY, StateDigests, effects_digest, sketch, table_digest
 from .files import SyncPolicy, make_private, real_file, sync_directory, write_all
-from .format import MAGIC, MAJOR, MINOR, Header, Parent, seal
+from .format import MAGIC, MAJOR, MINOR, Header, Parent
+from .framing import seal
 from .lock import Lock, acquire
 from .snapshots import StateTooLarge, pack
 

@@ -19,8 +19,10 @@ from .behaviour import check_present
 from .digest import StateDigests
 from .errors import LogError
 from .forked import can_fork, forked
-from .format import Record, is_whole, stated_chain
-from .reader import Line, LogFile, Place, read_log
+from .format import Place, Record
+from .framing import is_whole, stated_chain
+from .lines import Line
+from .reader import LogFile, read_log
 from .replay import Replayed, begin_state, collector_at_rest, fold, replay, stored_state
 
 __all__ = ["LARGE", "replay_in_parts"]

@@ -1,4 +1,4 @@
-"""The reader of a log: verifies line by line, tells a torn tail from damage inside, keeps nothing in memory."""
+"""A log, opened for reading: its header, and what its verified lines say."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from attrs import frozen
-from jiter import from_json
-
 from ..core.events import Event
 from ..core.outputs import Terminal
 from ..core.state import Rejection
@@ -22,22 +19,9 @@ from .decode import Decoders
 from .errors import CodecError, LogDamaged, LogUnreadable
 from .fields import WRONG, text, texts, whole, why
 from .files import real_file
-from .format import (
-    LARGEST,
-    MAGIC,
-    MAJOR,
-    MINOR,
-    START,
-    End,
-    Gap,
-    Header,
-    Parent,
-    Record,
-    chain_of,
-    follows,
-    is_whole,
-    stated_chain,
-)
+from .format import LARGEST, MAGIC, MAJOR, MINOR, End, Gap, Header, Parent, Place, Record, Tail
+from .framing import START, chain_of, is_whole, stated_chain
+from .lines import Line, lines_of
 
 _LOOK = 256
 """Bytes at the beginning of a log that hold its magic word."""
@@ -49,71 +33,6 @@ _GAP_KEYS = frozenset((*_FRAME, "gap"))
 _CHAIN = re.compile("[0-9a-f]{64}")
 
 
-@frozen
-class Tail:
-    """How a log ends.
-
-    Attributes:
-        records: number of the last record, header and end not counted.
-        torn: the last line was cut off while it was written; if it was a record, its effects were never performed.
-        offset: where the whole part ends, in bytes from the start.
-        end: the closing record, None if the run has none (it is on, or its process died).
-        chain: chain of the last whole line, in hex.
-    """
-
-    records: int
-    torn: bool
-    offset: int
-    end: End | None
-    chain: str
-
-
-@frozen
-class Place:
-    """A record from behind which a log can be read.
-
-    Attributes:
-        seq: its number.
-        offset: where the line behind it begins, in bytes from the start.
-        chain: its chain, in hex; that it is the right one is for another reader to say.
-    """
-
-    seq: int
-    offset: int
-    chain: bytes
-
-
-class Line:
-    """One verified record, as it is written.
-
-    Attributes:
-        seq: sequence number by its place.
-        chain: its chain, in hex.
-        written: its event, decoded, and the text of the record behind it, up to its chain; None if that was not asked
-            for, or if the record needs more than that.
-    """
-
-    __slots__ = ("_line", "_log", "chain", "seq", "written")
-
-    def __init__(self, log: LogFile, seq: int, line: bytes, chain: bytes, written: tuple[Event, bytes] | None = None) -> None:
-        """Use :meth:`LogFile.lines`."""
-        self.seq = seq
-        self.chain = chain
-        self.written = written
-        self._log = log
-        self._line = line
-
-    def record(self) -> Record:
-        """Decode the whole record.
-
-        Raises:
-            LogDamaged: if it cannot be read.
-        """
-        log = self._log
-        value = log._parse(self.seq, self._line)
-        return log._record(self.seq, value, log.event_of, self.chain)
-
-
 class LogFile:
     """One log, opened for reading. Each iteration over :meth:`records` reads the file anew.
 
@@ -122,6 +41,7 @@ class LogFile:
         header: its header.
         created: when it was made, in milliseconds since 1970.
         blobs: its large content.
+        first: its first line.
         event_of: makes an event of its decoded JSON.
     """
 
@@ -131,7 +51,7 @@ class LogFile:
         self.header = header
         self.created = created
         self.blobs = BlobStore(path)
-        self._first = first
+        self.first = first
         self._tail: Tail | None = None
         self._decoders: Decoders = LENIENT if header.minor > MINOR else STRICT
         self.event_of: Callable[[Any], Event] = self._decoders.choice(EVENTS)
@@ -164,50 +84,7 @@ class LogFile:
             place: begin behind this record.
             events: decode the events.
         """
-        salt = self.header.salt.encode()
-        chain = chain_of(self._first, b"", salt) or b""
-        seq, offset, end, torn, gap = 0, 0, None, False, ""
-        with self.path.open("rb") as file:
-            if place is not None:
-                seq, offset, chain = place.seq + 1, file.seek(place.offset), place.chain
-            for line in file:
-                if not line.endswith(b"\n"):
-                    self._check_torn(seq, line)
-                    torn = True
-                    break
-                if seq == 0 and line != self._first:
-                    raise LogDamaged(self.path, 0, "changed while the log was read")
-                found = follows(line, seq, chain + salt) if seq and not gap and end is None else None
-                if found is not None:
-                    chain, core, start = found
-                    yield Line(self, seq, line, chain, self._written(core, start) if events else None)
-                elif seq:
-                    chain = self._verify_behind(seq, line, gap) if gap else self._verify(seq, line, chain, salt, end)
-                    gap = ""
-                    if line.find(b',"event":', 20, 80) > 0:
-                        yield Line(self, seq, line, chain)
-                    else:
-                        value = self._parse(seq, line)
-                        if "end" in value:
-                            end = self._end(seq, value)
-                        else:
-                            missing = self._gap(seq, value, chain)
-                            seq, gap = missing.to, missing.next
-                            yield missing
-                seq += 1
-                offset += len(line)
-        self._tail = Tail(seq - 1 - (end is not None), torn, offset, end, chain.decode())
-
-    def _written(self, core: bytes, start: int) -> tuple[Event, bytes] | None:
-        # No text of the event can hold this: there its quotes would be escaped.
-        stop = core.rfind(b'},"taken":[') + 1
-        behind = core[stop:]
-        if not stop or b'"blobs":[' in behind:
-            return None
-        try:
-            return self.event_of(from_json(core[start:stop])), behind
-        except ValueError:  # the whole record says better what is wrong with it
-            return None
+        return lines_of(self, place, events=events)
 
     def item(self, seq: int, line: bytes) -> Record | Gap | End:
         """Decode one whole line, whatever stands before it.
@@ -217,13 +94,13 @@ class LogFile:
         """
         value, chain = self._parse(seq, line), stated_chain(line)
         if "event" in value:
-            return self._record(seq, value, self.event_of, chain)
+            return self._record(seq, value, chain)
         return self._end(seq, value) if "end" in value else self._gap(seq, value, chain)
 
     @property
     def chain(self) -> str:
         """Chain of the header, in hex."""
-        return stated_chain(self._first).decode()
+        return stated_chain(self.first).decode()
 
     @property
     def tail(self) -> Tail:
@@ -238,29 +115,26 @@ class LogFile:
         assert self._tail is not None
         return self._tail
 
-    def _check_torn(self, seq: int, rest: bytes) -> None:
-        """A line without its newline is torn, unless all of it is there and only the newline was changed."""
-        if is_whole(rest):
-            raise LogDamaged(self.path, seq, "has lost the end of its line")
+    def ends(self, tail: Tail) -> None:
+        """Take how the log ends from who has read it to its end."""
+        self._tail = tail
 
-    def _verify(self, seq: int, line: bytes, chain: bytes, salt: bytes, end: End | None) -> bytes:
-        if not is_whole(line):
-            raise LogDamaged(self.path, seq, "is damaged: its checksum does not match")
-        if end is not None:
-            raise LogDamaged(self.path, seq, "stands behind the end of the run")
-        found = chain_of(line, chain, salt)
-        if found is None:
-            raise LogDamaged(self.path, seq, "does not continue the one before it: a record was removed, moved or replaced")
-        return found
+    def record_of(self, seq: int, line: bytes, chain: bytes) -> Record:
+        """Decode a record.
 
-    def _verify_behind(self, seq: int, line: bytes, gap: str) -> bytes:
-        """The record behind a gap cannot be checked against what is missing; the gap says which one it is."""
-        if not is_whole(line):
-            raise LogDamaged(self.path, seq, "is damaged: its checksum does not match")
-        chain = stated_chain(line)
-        if chain != gap.encode():
-            raise LogDamaged(self.path, seq, "is not the one that follows the gap before it")
-        return chain
+        Raises:
+            LogDamaged: if it cannot be read.
+        """
+        return self._record(seq, self._parse(seq, line), chain)
+
+    def end_or_gap(self, seq: int, line: bytes, chain: bytes) -> End | Gap:
+        """Decode a line that is no record.
+
+        Raises:
+            LogDamaged: if it cannot be read.
+        """
+        value = self._parse(seq, line)
+        return self._end(seq, value) if "end" in value else self._gap(seq, value, chain)
 
     def _parse(self, seq: int, line: bytes) -> dict[str, Any]:
         try:
@@ -276,13 +150,13 @@ class LogFile:
             value = self.blobs.restore(value, seq)
         return value  # type: ignore[no-any-return]
 
-    def _record(self, seq: int, value: dict[str, Any], event_of: Any, chain: bytes) -> Record:
+    def _record(self, seq: int, value: dict[str, Any], chain: bytes) -> Record:
         try:
             rejected = value.get("rejected")
             return Record(
                 seq,
                 whole(value, "at"),
-                event_of(value["event"]),
+                self.event_of(value["event"]),
                 texts(value, "taken"),
                 None if rejected is None else self._decoders.record(Rejection)(rejected),
                 text(value, "effects"),

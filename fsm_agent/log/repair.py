@@ -12,7 +12,8 @@ from attrs import frozen
 from ..core.blocks import dumps
 from .errors import LogDamaged
 from .files import real_file, set_aside, sync_directory, write_new
-from .format import Record, chain_of, is_whole, seal, stated_chain
+from .format import Record
+from .framing import chain_of, is_whole, seal, stated_chain
 from .glance import ends_run
 from .lock import acquire
 from .reader import LogFile, read_log

@@ -12,12 +12,14 @@ from attrs import frozen
 from ..core.events import CommandQueued, EffectLost
 from ..core.phases import Phase
 from ..core.state import LoopState, Step
+from .ahead import Reducer
 from .errors import LogError, LogGap, ReplayDiverged
 from .files import SyncPolicy, real_file, set_aside
-from .format import Header, Record, stated_chain
+from .format import Header, Record
+from .framing import stated_chain
 from .journal import Journal
 from .lock import acquire
-from .replay import Reducer, Skipped, records_before, replay
+from .replay import Skipped, records_before, replay
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 

@@ -9,8 +9,8 @@ from attrs import frozen
 
 from ..core.outputs import Terminal
 from ..core.state import LoopState, Step
+from .agreement import agrees
 from .behaviour import foreign
-from .difference import agrees
 from .digest import StateDigests
 from .errors import LogDamaged, LogError
 from .format import End, Gap, Header, Record
