@@ -111,15 +111,23 @@ class Decoders:
     what a newer minor version of the format wrote.
     """
 
-    def __init__(self, *, lenient: bool = False, instead: Mapping[type[Any], Decoder] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        lenient: bool = False,
+        instead: Mapping[type[Any], Decoder] | None = None,
+        many: Mapping[type[Any], Decoder] | None = None,
+    ) -> None:
         """Make a family.
 
         Args:
             lenient: pass over unknown fields.
             instead: decoders that take the place of the generated ones, by class.
+            many: decoders of whole lists of a class.
         """
         self._lenient = lenient
         self._instead = dict(instead or {})
+        self._many = dict(many or {})
         self._made: dict[tuple[str, Any], Decoder] = {}
 
     def record(self, cls: type[Any], *, tagged: bool = False) -> Decoder:
@@ -157,6 +165,8 @@ class Decoders:
                 return _raw
             case Word():
                 return _word(shape.words, place)
+            case Many(Record(cls), unordered=False) if cls in self._many:
+                return self._many[cls]
             case Many():
                 return _many(self.of(shape.item, place), place, frozenset if shape.unordered else tuple)
             case Fixed():
@@ -171,30 +181,48 @@ class Decoders:
                 assert_never(never)
 
     def _build(self, cls: type[Any], tagged: bool) -> Decoder:
-        fields = fields_of(cls)
-        known = frozenset([field.name for field in fields] + ([TAG] if tagged else []))
-        names: dict[str, Any] = {"C": cls, "N": maker(cls), "K": known, "M": object(), "refuse": _refuse, "wrong": _wrong}
-        unknown = "" if self._lenient else " or not K.issuperset(v)"
-        lines = ["def decode(v):", f"    if v.__class__ is not dict{unknown}: refuse(C, v, K)", "    try:"]
-        for number, field in enumerate(fields):
-            lines += ["        " + line for line in self._field(number, field, names)]
-        lines += ["    except KeyError: refuse(C, v, v.keys())"] if any(field.required for field in fields) else []
-        lines.append(f"    return N({', '.join(f'x{number}' for number in range(len(fields)))})")
-        if lines[-2].startswith("        "):
-            lines[2] = "    if True:"
+        names: dict[str, Any] = {"M": object(), "refuse": _refuse, "wrong": _wrong}
+        body, made = self._lines(cls, "v", "", names, tagged=tagged)
         scope: dict[str, Any] = {}
-        exec("\n".join(lines), names, scope)
+        exec("\n".join(["def decode(v):", *[f"    {line}" for line in body], f"    return {made}"]), names, scope)
         return scope["decode"]  # type: ignore[no-any-return]
 
-    def _field(self, number: int, field: FieldShape, names: dict[str, Any]) -> list[str]:
-        x = f"x{number}"
-        if isinstance(field.shape, Text | Whole | Flag):
-            kind, wanted = _SCALARS[type(field.shape)]
-            when, act = f"{x}.__class__ is not {kind.__name__}", f"wrong({f'{wanted} as {field.name}'!r}, {x})"
-        else:
-            names[f"d{number}"] = self.of(field.shape, f" as {field.name}")
-            when, act = "True", f"{x} = d{number}({x})"
+    def _lines(
+        self, cls: type[Any], value: str, mark: str, names: dict[str, Any], *, tagged: bool = False
+    ) -> tuple[list[str], str]:
+        """Give the lines that look at ``value``, and the expression that makes the record; ``mark`` is its own in all names."""
+        fields = fields_of(cls)
+        names[f"C{mark}"], names[f"N{mark}"] = cls, maker(cls)
+        names[f"K{mark}"] = frozenset([field.name for field in fields] + ([TAG] if tagged else []))
+        unknown = "" if self._lenient else f" or not K{mark}.issuperset({value})"
+        lines = [f"if {value}.__class__ is not dict{unknown}: refuse(C{mark}, {value}, K{mark})"]
+        required = [field for field in fields if field.required]
+        if required:
+            lines.append("try:")
+            lines += [f"    x{mark}_{field.name} = {value}[{field.name!r}]" for field in required]
+            lines.append(f"except KeyError: refuse(C{mark}, {value}, {value}.keys())")
+        for field in fields:
+            lines += self._field(field, value, mark, names)
+        return lines, f"N{mark}({', '.join(f'x{mark}_{field.name}' for field in fields)})"
+
+    def _field(self, field: FieldShape, value: str, mark: str, names: dict[str, Any]) -> list[str]:
+        x = f"x{mark}_{field.name}"
+        lines = self._checks(field.shape, x, f"{mark}_{field.name}", f" as {field.name}", names)
         if field.required:
-            return [f"{x} = v[{field.name!r}]", f"if {when}: {act}"]
-        names[f"f{number}"] = field.default
-        return [f"{x} = v.get({field.name!r}, M)", f"if {x} is M: {x} = f{number}", f"elif {when}: {act}"]
+            return lines
+        names[f"f{mark}_{field.name}"] = field.default
+        missing = [f"{x} = {value}.get({field.name!r}, M)", f"if {x} is M: {x} = f{mark}_{field.name}"]
+        return [*missing, "else:", *[f"    {line}" for line in lines]]
+
+    def _checks(self, shape: Shape, x: str, mark: str, place: str, names: dict[str, Any]) -> list[str]:
+        """Give the lines that check ``x`` and put in its place what it stands for."""
+        if isinstance(shape, Text | Whole | Flag):
+            kind, wanted = _SCALARS[type(shape)]
+            return [f"if {x}.__class__ is not {kind.__name__}: wrong({wanted + place!r}, {x})"]
+        if isinstance(shape, Maybe):
+            return [f"if {x} is not None:", *[f"    {line}" for line in self._checks(shape.item, x, mark, place, names)]]
+        if isinstance(shape, Record) and shape.cls not in self._instead:
+            lines, made = self._lines(shape.cls, x, mark, names)
+            return [*lines, f"{x} = {made}"]
+        names[f"d{mark}"] = self.of(shape, place)
+        return [f"{x} = d{mark}({x})"]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection, Pipe
+from typing import NoReturn
 
 Task = Callable[[Connection], None]
 
 
 def can_fork() -> bool:
     """Say whether this process can part: a program with several threads cannot do so safely."""
-    return "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+    return hasattr(os, "fork") and threading.active_count() == 1
 
 
 @contextmanager
@@ -32,34 +32,42 @@ def forked(tasks: Sequence[Task]) -> Iterator[list[Connection]]:
     """
     from ..core import step as _loaded  # noqa: F401 - once, before the processes part
 
-    context = multiprocessing.get_context("fork")
     pipes: list[Connection] = []
-    processes: list[BaseProcess] = []
+    workers: list[int] = []
     gc.freeze()
     try:
         for task in tasks:
-            here, there = context.Pipe(duplex=False)
+            here, there = Pipe(duplex=False)
             pipes.append(here)
-            process: BaseProcess = context.Process(target=_run, args=(task, there, tuple(pipes)), daemon=True)
-            process.start()
+            worker = os.fork()
+            if worker == 0:
+                _run(task, there, tuple(pipes))
+            workers.append(worker)
             there.close()
-            processes.append(process)
         yield pipes
     finally:
         gc.unfreeze()
         for pipe in pipes:
             pipe.close()
-        for process in processes:
-            process.terminate()
-            process.join()
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(worker, 0)
 
 
-def _run(task: Task, pipe: Connection, inherited: tuple[Connection, ...]) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for end in inherited:
-        end.close()  # else a task would wait for somebody to hear it when the program is gone
-    with suppress(OSError):
-        task(pipe)
-    pipe.close()
-    os._exit(0)  # what the program does at its end is not for a part of it
+def _run(task: Task, pipe: Connection, inherited: tuple[Connection, ...]) -> NoReturn:
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for end in inherited:
+            end.close()  # else a task would wait for somebody to hear it when the program is gone
+        with suppress(OSError):
+            task(pipe)
+        pipe.close()
+        code = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(code)  # what the program does at its end is not for a part of it

@@ -62,6 +62,14 @@ class _Table:
             raise CodecError(f"there is no shared {_SHARED[kind].__name__} {place!r}")
         return values[place]
 
+    def get_all(self, kind: int, places: Any) -> tuple[Any, ...]:
+        values = self.values[kind]
+        if places.__class__ is not list:
+            raise CodecError(f"expected a list of places, not {places!r:.80}")
+        if places and set(map(type, places)) == {int} and min(places) >= 0 and max(places) < len(values):
+            return tuple(map(values.__getitem__, places))
+        return tuple([self.get(kind, place) for place in places])
+
 
 _TABLE = _Table()
 _PLAIN = Encoders()
@@ -70,6 +78,7 @@ _WHOLE = Decoders(lenient=True)
 _UNPACK = Decoders(
     lenient=True,
     instead={cls: lambda place, kind=kind: _TABLE.get(kind, place) for kind, cls in enumerate(_SHARED)},  # type: ignore[misc]
+    many={cls: lambda places, kind=kind: _TABLE.get_all(kind, places) for kind, cls in enumerate(_SHARED)},  # type: ignore[misc]
 )
 
 
@@ -105,7 +114,7 @@ def unpack(data: bytes) -> LoopState:
     try:
         value = _parsed(_text_of(data))
         lists = value["shared"]
-        shared = [[decode_value(_WHOLE.record(cls), item) for item in lists[kind]] for kind, cls in enumerate(_SHARED)]
+        shared = [list(map(_WHOLE.record(cls), lists[kind])) for kind, cls in enumerate(_SHARED)]
         with _TABLE.lock:
             try:
                 _TABLE.values = shared

@@ -2,8 +2,8 @@
 
 Run: ``python tests/bench/bench_replay.py [ROUNDS]``. Every digest of every effect, those of the model calls too, is
 compared. The times are the best of several replays, so that what else the machine does counts little. An ordinary event is
-one that makes no request: the time of a whole replay is shared out among the events by what each of them takes in one with
-clocks beside its stages. ``parts``: folded by a process for each core at once, as ``fsm-agent replay`` does.
+one that makes no request: the time of a whole replay is shared out among the events by what each of them takes where its
+stages are gone through with a clock. ``parts``: folded by a process for each core at once, as ``fsm-agent replay`` does.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
-import fsm_agent.log.replay as replaying
 from fsm_agent.core.blocks import read_block, text_block, tool_result
 from fsm_agent.core.config import ContextConfig, LoopConfig
 from fsm_agent.core.effects import CallModel, RunTool
@@ -39,12 +36,11 @@ from fsm_agent.core.models import ModelInfo
 from fsm_agent.core.state import LoopState, Step, initial
 from fsm_agent.core.step import step
 from fsm_agent.core.usage import ModelUsage
-from fsm_agent.log.difference import reads_as
+from fsm_agent.log.agreement import reads_as
 from fsm_agent.log.digest import StateDigests
-from fsm_agent.log.format import Gap
 from fsm_agent.log.journal import Journal
 from fsm_agent.log.parts import replay_in_parts
-from fsm_agent.log.reader import Line, LogFile, Place, read_log
+from fsm_agent.log.reader import read_log
 from fsm_agent.log.replay import replay
 
 WINDOW = 2_000_000
@@ -55,7 +51,6 @@ CONFIG = LoopConfig(
 )
 READ = ToolTraits(read_only=True, concurrency_safe=True)
 REPEATS = 7
-LINES = LogFile.lines
 
 
 class Recorder:
@@ -114,43 +109,34 @@ class Shares:
         self.read, self.step, self.compare = ([float("inf")] * count for _ in range(3))
 
     def measure(self, path: Path) -> None:
-        """Replay once, with a clock beside each stage."""
+        """Go through the log once, with a clock beside each record."""
         clock = time.perf_counter
-        seen = {"read": 0, "step": 0, "compare": 0}
-
-        def note(name: str, spent: float) -> None:
-            place, least = seen[name], getattr(self, name)
-            least[place] = min(least[place], spent)
-            seen[name] += 1
+        log, steps, written = read_log(path), list[Step](), list[bytes]()
 
         def stamped(state: LoopState, event: Event, config: LoopConfig) -> Step:
             begun = clock()
             made = step(state, event, config)
-            note("step", clock() - begun)
+            spent = clock() - begun
+            place = len(steps)
+            self.step[place] = min(self.step[place], spent)
+            steps.append(made)
             return made
 
-        def compared(made: Step, written: bytes, states: StateDigests) -> bool:
-            begun = clock()
-            same = reads_as(made, written, states)
-            note("compare", clock() - begun)
-            return same
-
-        def read(log: LogFile, place: Place | None = None, *, events: bool = False) -> Iterator[Line | Gap]:
-            lines = LINES(log, place, events=events)
-            while True:
-                begun = clock()
-                line = next(lines, None)
-                spent = clock() - begun
-                if line is None:
-                    return
-                note("read", spent)
-                yield line
-
         gc.collect()
-        with patch.object(LogFile, "lines", read), patch.object(replaying, "reads_as", compared):
-            found = replay(path, reducer=stamped)
-        assert found.divergence is None
-        assert all(number == found.steps for number in seen.values()), "a record was not compared as it is written"
+        assert replay(path, reducer=stamped).divergence is None
+        lines = log.lines(events=True)
+        for place in range(len(steps)):
+            begun = clock()
+            line = next(lines)
+            self.read[place] = min(self.read[place], clock() - begun)
+            assert line.written is not None, "a record cannot be compared as it is written"
+            written.append(line.written[1])
+        states = StateDigests()
+        for place, made in enumerate(steps):
+            begun = clock()
+            same = reads_as(made, written[place], states)
+            self.compare[place] = min(self.compare[place], clock() - begun)
+            assert same
 
     def stages(self) -> tuple[list[float], list[float], list[float]]:
         """Give the times of reading, of the step, and of comparing."""

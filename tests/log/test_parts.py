@@ -15,7 +15,7 @@ from fsm_agent.core.state import initial
 from fsm_agent.log import journal as journal_module
 from fsm_agent.log import parts as parts_module
 from fsm_agent.log.errors import LogError
-from fsm_agent.log.format import seal, stated_chain
+from fsm_agent.log.framing import seal, stated_chain
 from fsm_agent.log.parts import replay_in_parts
 from fsm_agent.log.reader import read_log
 from fsm_agent.log.replay import Replayed, replay

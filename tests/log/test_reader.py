@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fsm_agent.log.errors import LogDamaged, LogError, LogUnreadable
-from fsm_agent.log.format import MINOR, START, seal
-from fsm_agent.log.reader import Tail, read_log
+from fsm_agent.log.format import MINOR, Tail
+from fsm_agent.log.framing import START, seal
+from fsm_agent.log.reader import read_log
 
 from . import toy
 
