@@ -13,6 +13,8 @@ from multiprocessing.connection import Connection, Pipe
 from typing import NoReturn
 
 Task = Callable[[Connection], None]
+_ended: list[int] = []
+"""Processes that have said what they had to say. Nobody waits until their memory is given back: they are collected later."""
 
 
 def can_fork() -> bool:
@@ -34,6 +36,7 @@ def forked(tasks: Sequence[Task]) -> Iterator[list[Connection]]:
 
     pipes: list[Connection] = []
     workers: list[int] = []
+    _collect()
     gc.freeze()
     try:
         for task in tasks:
@@ -52,12 +55,23 @@ def forked(tasks: Sequence[Task]) -> Iterator[list[Connection]]:
         for worker in workers:
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(worker, 0)
+        _ended.extend(workers)
+        _collect()
+
+
+def _collect() -> None:
+    for worker in [*_ended]:
+        try:
+            done, _ = os.waitpid(worker, os.WNOHANG)
+        except ChildProcessError:  # somebody else has collected it
+            done = worker
+        if done:
+            _ended.remove(worker)
 
 
 def _run(task: Task, pipe: Connection, inherited: tuple[Connection, ...]) -> NoReturn:
     code = 1
+    gc.disable()  # what it makes is gone with it
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the program's own handlers came along with the fork
         signal.signal(signal.SIGINT, signal.SIG_IGN)

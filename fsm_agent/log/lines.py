@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .reader import LogFile
 
 
+BUFFER = 65_536
+"""Bytes that are read from a log at a time."""
+
+
 class Line:
     """One verified record, as it is written.
 
@@ -53,7 +57,7 @@ def lines_of(log: LogFile, place: Place | None, *, events: bool) -> Iterator[Lin
     chain = chain_of(first, b"", salt) or b""
     seq, offset, torn, gap = 0, 0, False, ""
     end: End | None = None
-    with path.open("rb") as file:
+    with path.open("rb", buffering=BUFFER) as file:
         if place is not None:
             seq, offset, chain = place.seq + 1, file.seek(place.offset), place.chain
         for line in file:

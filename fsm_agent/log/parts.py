@@ -21,7 +21,7 @@ from .errors import LogError
 from .forked import can_fork, forked
 from .format import Place, Record
 from .framing import is_whole, stated_chain
-from .lines import Line
+from .lines import BUFFER, Line
 from .reader import LogFile, read_log
 from .replay import Replayed, begin_state, collector_at_rest, fold, replay, stored_state
 
@@ -65,8 +65,9 @@ def replay_in_parts(path: str | os.PathLike[str], jobs: int, *, check_table: boo
         log = read_log(path)
         if check_table:
             check_present(path, log.header)
-        cuts = _cuts(log, jobs)
-        found = _together(log, cuts) if cuts else None
+        with collector_at_rest():
+            cuts = _cuts(log, jobs)
+            found = _together(log, cuts) if cuts else None
         if found is not None:
             return found
     return replay(path, check_table=check_table)
@@ -132,12 +133,11 @@ def _folded(log: LogFile, begin: _Cut | None, to: _Cut | None) -> Replayed | Non
     """Fold one part; None unless all of it agrees, and it ends where it should."""
     states = StateDigests()
     try:
-        with collector_at_rest():
-            state = begin_state(log) if begin is None else stored_state(log, begin.record, states)
-            if state is None:
-                return None
-            place = None if begin is None else begin.place
-            found = fold(log, state, None if to is None else to.place.seq, place=place, states=states)
+        state = begin_state(log) if begin is None else stored_state(log, begin.record, states)
+        if state is None:
+            return None
+        place = None if begin is None else begin.place
+        found = fold(log, state, None if to is None else to.place.seq, place=place, states=states)
     except (LogError, OSError):
         return None
     if found.divergence is not None or found.skipped:
@@ -151,5 +151,9 @@ def _lines(log: LogFile, cut: _Cut | None) -> int:
     """Count the lines up to a cut: a copy of its line further behind would be taken for it, and what is between left out."""
     if cut is None:
         return 1
-    with log.path.open("rb") as file:
-        return file.read(cut.place.offset).count(b"\n")
+    count, left = 0, cut.place.offset
+    with log.path.open("rb", buffering=0) as file:
+        while left > 0 and (piece := file.read(min(left, BUFFER))):
+            count += piece.count(b"\n")
+            left -= len(piece)
+    return count

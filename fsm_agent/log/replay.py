@@ -145,6 +145,9 @@ def collector_at_rest() -> Iterator[None]:
         yield
     finally:
         if runs:
+            if gc.get_freeze_count() == 0:  # what was made is put among the old at once, not gone through for that
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

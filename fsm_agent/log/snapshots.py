@@ -1,12 +1,14 @@
 """Whole states, packed: from one of them a replay starts anew behind a gap (spec 04).
 
 A state holds the same messages many times over (in its working list, its view, its counts, what was sent), so each message
-is written once, and its places refer to it. What is joined from other parts is left out, and joined again.
+is written once, and its places refer to it. What is joined from other parts is left out, and joined again; what was sent
+of a message as it stands is encoded again.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 import zlib
 from typing import Any
@@ -14,8 +16,9 @@ from typing import Any
 from attrs import evolve
 from jiter import from_json
 
+from ..core.context.store import Sent
 from ..core.messages import Message
-from ..core.request.encode import chunked
+from ..core.request.encode import chunked, wire_of
 from ..core.state import LoopState
 from ..core.wire import WireMessage
 from .codec import decode_value, exact
@@ -25,6 +28,7 @@ from .errors import CodecError
 from .fields import WRONG
 
 _SHARED = (Message, WireMessage)
+_CHAIN = re.compile("[0-9a-f]{64}")
 LARGEST_TEXT = 256_000_000
 """Bytes of a state's text: many times what the largest request holds."""
 SMALL_TEXT = 4_000_000
@@ -45,6 +49,7 @@ class _Table:
         self.clear()
 
     def clear(self) -> None:
+        self.sources: dict[int, Message] = {}
         self.places: dict[int, int] = {}
         self.texts: list[list[str]] = [[] for _ in _SHARED]
         self.values: list[list[Any]] = [[] for _ in _SHARED]
@@ -52,9 +57,14 @@ class _Table:
     def put(self, kind: int, value: Any) -> str:
         place = self.places.get(id(value))
         if place is None:
+            source = self.sources.get(id(value))
+            text = _PLAIN.record(_SHARED[kind])(value) if source is None else self._sent(value, source)
             place = self.places[id(value)] = len(self.texts[kind])
-            self.texts[kind].append(_PLAIN.record(_SHARED[kind])(value))
+            self.texts[kind].append(text)
         return str(place)
+
+    def _sent(self, wire: WireMessage, source: Message) -> str:
+        return f'{{"message":{self.put(_SHARED.index(Message), source)},"chain":"{wire.chain}"}}'
 
     def get(self, kind: int, place: Any) -> Any:
         values = self.values[kind]
@@ -91,6 +101,7 @@ def pack(state: LoopState) -> bytes:
     """
     with _TABLE.lock:
         try:
+            _TABLE.sources = _sources(state.data.context.sent)
             state_text = _PACK.record(LoopState)(_without_chunks(state))
             shared = ",".join("[" + ",".join(texts) + "]" for texts in _TABLE.texts)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -113,8 +124,9 @@ def unpack(data: bytes) -> LoopState:
     """
     try:
         value = _parsed(_text_of(data))
-        lists = value["shared"]
-        shared = [list(map(_WHOLE.record(cls), lists[kind])) for kind, cls in enumerate(_SHARED)]
+        said, sent = value["shared"]
+        messages = list(map(_WHOLE.record(Message), said))
+        shared = [messages, [_wire(item, messages) for item in sent]]
         with _TABLE.lock:
             try:
                 _TABLE.values = shared
@@ -128,6 +140,27 @@ def unpack(data: bytes) -> LoopState:
         raise
     except (*WRONG, zlib.error, IndexError) as error:
         raise CodecError(f"no packed state: {error}") from error
+
+
+def _sources(sent: Sent) -> dict[int, Message]:
+    """Give the messages that were sent as they stand, by the identity of what was sent of them."""
+    sources: dict[int, Message] = {}
+    for wire, end in zip(sent.wires, sent.ends, strict=False):
+        for source in sent.sources[end - 1 : end] if end > 0 else ():
+            if wire.chain and wire_of(source, "", wire.chain) == wire:
+                sources[id(wire)] = source
+    return sources
+
+
+def _wire(value: dict[str, Any], messages: list[Message]) -> WireMessage:
+    place = value.get("message")
+    if place is None:
+        made: WireMessage = _WHOLE.record(WireMessage)(value)
+        return made
+    chain = value["chain"]
+    if place.__class__ is not int or not 0 <= place < len(messages) or not _CHAIN.fullmatch(chain):
+        raise CodecError(f"what was sent is of no message: {value!r:.80}")
+    return wire_of(messages[place], "", chain)
 
 
 def _parsed(text: bytes) -> Any:

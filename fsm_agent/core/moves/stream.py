@@ -11,7 +11,7 @@ from ..config import LoopConfig
 from ..context.microcompact import LAYER as MICROCOMPACT
 from ..context.microcompact import applied
 from ..context.report import LayerReport
-from ..control import Call, CallState, Control, Fault, ToolCall, Tools
+from ..control import Call, CallState, Control, Fault, Run, ToolCall, Tools
 from ..effects import Effect, Emit
 from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, StreamStarted, ToolUse
 from ..evolving import evolve
@@ -65,10 +65,9 @@ def block_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple
 def _call_completed(
     state: LoopState, event: BlockCompleted, use: ToolUse, config: LoopConfig
 ) -> tuple[LoopState, tuple[Effect, ...]]:
-    issuer = Issuer(state.control.run)
     # No id is not one id.
     twice = bool(use.id) and use.id in [item.use.id for item in state.data.iteration.calls]
-    stored, block = _stored(state, event.block, use, issuer, twice)
+    stored, block, run = _stored(state, event.block, use, twice)
     control, data = state.control, state.data
     iteration = data.iteration
     output_id = block_id(control.call.id, len(iteration.blocks))
@@ -82,26 +81,31 @@ def _call_completed(
     rounds.calls.append(record)
     rounds.data.append(CallData(use))
     rounds.emitted = (*iteration.emitted, output_id)
-    rounds.run = issuer.run
+    rounds.run = run
     rounds.effects.append(Emit(BlockOutput(output_id, control.call.id, event.index, control.call.id, block)))
     if rounds.failed:
         rounds.refuse(len(rounds.calls) - 1, texts.sibling_failed(rounds.failed))
     return rounds.done(config)
 
 
-def _stored(state: LoopState, block: Block, use: ToolUse, issuer: Issuer, twice: bool) -> tuple[str, Block]:
-    """Give the id and the block under which a call is stored: a bad, used or repeated id is replaced by one of ours."""
+def _stored(state: LoopState, block: Block, use: ToolUse, twice: bool) -> tuple[str, Block, Run]:
+    """Give the id and the block under which a call is stored: a bad, used or repeated id is replaced by one of ours.
+
+    The run is given too, since an id of ours moves its counter on.
+    """
+    run = state.control.run
     name = use.name if _PLAIN_NAME.fullmatch(use.name) else _NAME.sub("_", use.name)[:64] or "unknown"
     fresh = twice or not _ID.fullmatch(use.id) or f"\n{use.id}\n" in state.data.call_ids
     if not fresh and name == use.name and block.id == use.id:
-        return use.id, block
+        return use.id, block, run
+    issuer = Issuer(run)
     stored = issuer.new("use").replace("/", "_").replace(".", "_") if fresh else use.id
     if fresh and not _ID.fullmatch(stored):
         stored = _NAME.sub("_", stored)[-128:]
     value = json.loads(block.json)
     value["id"] = stored
     value["name"] = name
-    return stored, read_block(value)
+    return stored, read_block(value), issuer.run
 
 
 def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:

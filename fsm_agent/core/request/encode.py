@@ -18,12 +18,13 @@ def _utf8(text: str) -> bytes:
         return clean_text(text).encode()
 
 
-def wire_of(item: Message, previous: str) -> WireMessage:
+def wire_of(item: Message, previous: str, chain: str = "") -> WireMessage:
     """Encode a message.
 
     Args:
         item: a normalised message.
         previous: the chain digest of what stands before it.
+        chain: the chain digest that includes it, where that is known already.
 
     Returns:
         Its bytes, where marks may go, and the chain digest that includes it.
@@ -45,7 +46,7 @@ def wire_of(item: Message, previous: str) -> WireMessage:
     calls = [block.id for block in blocks if block.type == "tool_use"] if role == "assistant" else ()
     thinking = True in [block.is_thinking for block in blocks]
     return WireMessage(
-        role, body, len(pieces), item.tokens, link(previous, body), tuple(offsets), len(media), sum(media), tuple(calls),
+        role, body, len(pieces), item.tokens, chain or link(previous, body), tuple(offsets), len(media), sum(media), tuple(calls),
         thinking,
     )  # fmt: skip
 
