@@ -112,6 +112,10 @@ class CallState(StrEnum):
     DISCARDED = "discarded"
 
 
+QUEUED, EXECUTING, COMPLETED, YIELDED, DISCARDED = CallState
+"""The states by their own names: Python looks up a member of an enumeration ten times as long as a name."""
+
+
 @frozen
 class ToolCall:
     """One call of the reply in flight.

@@ -62,7 +62,7 @@ class Message:
     @property
     def calls(self) -> tuple[Block, ...]:
         """The tool calls in it."""
-        return tuple(block for block in self.blocks if block.type == "tool_use")
+        return tuple([block for block in self.blocks if block.type == "tool_use"])
 
     @property
     def results(self) -> tuple[Block, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .config import EarlyStart, LoopConfig
-from .control import CallState, ToolCall
+from .control import EXECUTING, QUEUED, ToolCall
 
 
 def may_start_early(call: ToolCall, config: LoopConfig) -> bool:
@@ -32,12 +32,12 @@ def startable(calls: Sequence[ToolCall], after_stream: bool, config: LoopConfig)
     executing = 0
     all_safe = True
     for call in calls:
-        if call.state is CallState.EXECUTING:
+        if call.state is EXECUTING:
             executing += 1
             all_safe = all_safe and call.traits.concurrency_safe
     chosen: list[int] = []
     for position, call in enumerate(calls):
-        if call.state is not CallState.QUEUED:
+        if call.state is not QUEUED:
             continue
         if not after_stream and not may_start_early(call, config):
             break

@@ -9,6 +9,10 @@ class CodecError(ValueError):
     """A value that has no canonical text, or a text that is no value of the kind asked for."""
 
 
+class StateTooLarge(CodecError):
+    """A state that is not stored, or what was stored for one is larger than any can be."""
+
+
 class LogError(Exception):
     """A log that cannot be used; the text is one clear sentence that names the file."""
 

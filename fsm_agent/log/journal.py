@@ -20,11 +20,12 @@ from ..core.state import LoopState, Rejection, Step
 from .blobs import BlobStore
 from .codec import EVENTS, SNAPSHOT, SPARSE, encode_with, exact
 from .digest import STATE_EVERY, StateDigests, effects_digest, sketch, table_digest
+from .errors import StateTooLarge
 from .files import SyncPolicy, make_private, real_file, sync_directory, write_all
 from .format import MAGIC, MAJOR, MINOR, Header, Parent
 from .framing import seal
 from .lock import Lock, acquire
-from .snapshots import StateTooLarge, pack
+from .snapshots import pack
 
 SNAPSHOT_BYTES = 65_536
 """Bytes of a log from which on it gets snapshots of the state."""

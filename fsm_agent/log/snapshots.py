@@ -24,7 +24,7 @@ from ..core.wire import WireMessage
 from .codec import decode_value, exact
 from .decode import Decoders
 from .encode import Encoders
-from .errors import CodecError
+from .errors import CodecError, StateTooLarge
 from .fields import WRONG
 
 _SHARED = (Message, WireMessage)
@@ -35,10 +35,6 @@ SMALL_TEXT = 4_000_000
 """Bytes of text that may have been packed into any size."""
 MOST_PACKED = 32
 """How many times its packed form a longer text may be, so that a small file cannot fill the memory."""
-
-
-class StateTooLarge(CodecError):
-    """A state that is not stored, or what was stored for one is larger than any can be."""
 
 
 class _Table:

@@ -23,7 +23,7 @@ from fsm_agent.core.step import next_run, step
 from fsm_agent.log import journal as journal_module
 from fsm_agent.log.blobs import LARGE, folder_of
 from fsm_agent.log.digest import state_digest, table_digest
-from fsm_agent.log.errors import CodecError, LogDamaged, LogError, LogGap
+from fsm_agent.log.errors import CodecError, LogDamaged, LogError, LogGap, StateTooLarge
 from fsm_agent.log.files import SyncPolicy
 from fsm_agent.log.fork import fork
 from fsm_agent.log.format import Gap
@@ -32,7 +32,7 @@ from fsm_agent.log.reader import read_log
 from fsm_agent.log.repair import Repaired, repair
 from fsm_agent.log.replay import begin_state, replay
 from fsm_agent.log.resume import reopen, stand
-from fsm_agent.log.snapshots import MOST_PACKED, SMALL_TEXT, StateTooLarge, pack, unpack
+from fsm_agent.log.snapshots import MOST_PACKED, SMALL_TEXT, pack, unpack
 from fsm_agent.scenario.drive import drive
 from fsm_agent.scenario.loading import catalog, load
 

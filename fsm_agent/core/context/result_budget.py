@@ -104,7 +104,7 @@ def result_budget(
     """
     limit = config.context.result_chars
     news: list[Message] = list(view[known:])
-    if not context.replacements and all(_chars(item) <= limit for item in news):
+    if not context.replacements and max(map(_chars, news), default=0) <= limit:
         return view, context, None
     names: dict[str, str] | None = None
     remembered: dict[str, Replacement] | None = None

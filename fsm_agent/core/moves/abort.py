@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import texts
 from ..config import LoopConfig
-from ..control import CallState
+from ..control import COMPLETED, EXECUTING, YIELDED
 from ..effects import Effect, Emit
 from ..events import AbortRequested, Event
 from ..evolving import evolve
@@ -84,9 +84,9 @@ def abort_tools(state: LoopState, event: Event, config: LoopConfig) -> tuple[Loo
     tools = evolve(marked.control.tools, after_stream=True)
     rounds = Round(LoopState(control=evolve(marked.control, tools=tools), data=marked.data))
     for position, call in enumerate(rounds.calls):
-        if call.state in (CallState.COMPLETED, CallState.YIELDED):
+        if call.state in (COMPLETED, YIELDED):
             continue
-        if call.state is CallState.EXECUTING and call.started:
+        if call.state is EXECUTING and call.started:
             rounds.refuse(position, texts.unknown_with_tail(rounds.data[position].tail))
         else:
             rounds.refuse(position, texts.NOT_RUN_INTERRUPTED)

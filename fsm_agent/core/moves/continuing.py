@@ -141,4 +141,4 @@ def _grown_ids(state: LoopState, messages: tuple[Message, ...]) -> str:
     reply = state.data.iteration.reply
     if reply is None:
         return known
-    return known + "".join(block.id + "\n" for block in reply.calls)
+    return known + "".join([block.id + "\n" for block in reply.calls])

@@ -6,7 +6,7 @@ from .. import texts
 from ..config import LoopConfig
 from ..context.collapse import drain
 from ..context.media import strip_media
-from ..control import Call, CallState, Salvage, ToolUseContext
+from ..control import EXECUTING, QUEUED, Call, Salvage, ToolUseContext
 from ..effects import Cancel, Effect, EffectKind, Emit
 from ..events import Event
 from ..evolving import evolve
@@ -242,7 +242,7 @@ def keep_started(state: LoopState, event: Event, config: LoopConfig, words: str)
     cancels: list[Effect] = []
     flight = list(state.control.flight)
     for call in state.control.tools.calls:
-        if call.index > cut and call.state is CallState.EXECUTING:
+        if call.index > cut and call.state is EXECUTING:
             cancels.append(Cancel(id=call.effect))
             flight = [item for item in flight if item.id != call.effect]
     control = evolve(state.control, flight=tuple(item for item in flight if item.kind is not EffectKind.CALL))
@@ -253,7 +253,7 @@ def keep_started(state: LoopState, event: Event, config: LoopConfig, words: str)
     kept = LoopState(control=evolve(kept.control, call=call_record, tools=tools), data=kept.data)
     rounds = Round(kept)
     for position, call in enumerate(rounds.calls):
-        if call.state in (CallState.QUEUED, CallState.EXECUTING) and not call.started:
+        if call.state in (QUEUED, EXECUTING) and not call.started:
             rounds.refuse(position, words)
     settled, more = rounds.done(config)
     return settled, (*cancels, *effects, *more)

@@ -6,7 +6,7 @@ import json
 
 from .. import texts
 from ..config import LoopConfig
-from ..control import Call, CallState, Flight, Tools, Wait
+from ..control import EXECUTING, QUEUED, Call, Flight, Tools, Wait
 from ..effects import Effect, EffectKind, Emit, RunStopHooks
 from ..events import Event
 from ..evolving import evolve
@@ -34,7 +34,7 @@ def refuse(state: LoopState, event: Event, config: LoopConfig) -> tuple[LoopStat
     kept, effects = keep_started(state, event, config, texts.NOT_RUN_REFUSED)
     rounds = Round(kept)
     for position, call in enumerate(rounds.calls):
-        if call.state is CallState.EXECUTING:
+        if call.state is EXECUTING:
             rounds.refuse(position, texts.unknown_with_tail(rounds.data[position].tail))
     settled, more = rounds.done(config)
     messages = history(settled, Issuer(settled.control.run))
@@ -58,7 +58,7 @@ def _run_tools(state: LoopState, event: Event, config: LoopConfig, malformed: in
         rounds.guards = evolve(rounds.guards, malformed=malformed)
     rounds.after_stream = True
     for position, call in enumerate(rounds.calls):
-        if call.whole or call.state is not CallState.QUEUED:
+        if call.whole or call.state is not QUEUED:
             continue
         use = rounds.data[position].use
         if use.input_json is not None and not (cut and call.last):

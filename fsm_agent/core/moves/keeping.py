@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..context.usage import with_usage
-from ..control import CallState, Control
+from ..control import YIELDED, Control
 from ..effects import Effect, Emit, RunPostSamplingHooks
 from ..events import Event, StreamCompleted
 from ..evolving import evolve
@@ -18,7 +18,10 @@ from .tools import Round, result_id
 def closed(state: LoopState) -> tuple[int, ...]:
     """Give the positions of all blocks that the stream closed."""
     iteration = state.data.iteration
-    return tuple([position for position in range(len(iteration.blocks)) if position not in iteration.unclosed])
+    everything = range(len(iteration.blocks))
+    if not iteration.unclosed:
+        return tuple(everything)
+    return tuple([position for position in everything if position not in iteration.unclosed])
 
 
 def without_calls(state: LoopState) -> tuple[int, ...]:
@@ -64,7 +67,7 @@ def kept_round(state: LoopState, positions: tuple[int, ...], event: Event) -> tu
     stored = {}
     for call, record in zip(control.tools.calls, iteration.calls, strict=True):
         if call.index not in kept:
-            if call.state is CallState.YIELDED:
+            if call.state is YIELDED:
                 gone.append(result_id(call_id, call.index))
             continue
         calls.append(call)
@@ -87,5 +90,5 @@ def kept_round(state: LoopState, positions: tuple[int, ...], event: Event) -> tu
     else:
         effects += (Emit(output=CallEnd(call=call_id, ending=Ending.DISCARDED)),)
     rounds.calls, rounds.data, rounds.reply = calls, records, reply
-    rounds.yielded = len([call for call in calls if call.state is CallState.YIELDED])
+    rounds.yielded = len([call for call in calls if call.state is YIELDED])
     return rounds, effects

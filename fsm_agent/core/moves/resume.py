@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..config import LoopConfig
-from ..control import CallState, Flight, Wait
+from ..control import QUEUED, Flight, Wait
 from ..effects import Effect, EffectKind, GatherAttachments, RunStopHooks, StartTimer
 from ..events import EffectLost, Event
 from ..evolving import evolve
@@ -75,5 +75,5 @@ def reissue_tool(state: LoopState, event: Event, config: LoopConfig) -> tuple[Lo
     rounds = Round(LoopState(control=evolve(state.control, wait=wait), data=state.data))
     position = rounds.position(event.id)
     rounds.flight = without(rounds.flight, event.id)
-    rounds.calls[position] = evolve(rounds.calls[position], state=CallState.QUEUED, effect="")
+    rounds.calls[position] = evolve(rounds.calls[position], state=QUEUED, effect="")
     return rounds.done(config)

@@ -11,7 +11,7 @@ from ..config import LoopConfig
 from ..context.microcompact import LAYER as MICROCOMPACT
 from ..context.microcompact import applied
 from ..context.report import LayerReport
-from ..control import Call, CallState, Control, Fault, Run, ToolCall, Tools
+from ..control import QUEUED, Call, Control, Fault, Run, ToolCall, Tools
 from ..effects import Effect, Emit
 from ..events import BlockCompleted, Event, StreamCompleted, StreamFailed, StreamStarted, ToolUse
 from ..evolving import evolve
@@ -73,7 +73,7 @@ def _call_completed(
     output_id = block_id(control.call.id, len(iteration.blocks))
     whole = use.input_json is not None and not twice
     record = ToolCall(
-        stored, len(iteration.blocks), CallState.QUEUED, effect="", started=False, whole=whole, last=event.last, outcome=None,
+        stored, len(iteration.blocks), QUEUED, effect="", started=False, whole=whole, last=event.last, outcome=None,
         traits=use.traits,
     )  # fmt: skip
     rounds = Round(state)
@@ -126,7 +126,9 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     old = control.tools
     tools = Tools(calls, old.yielded, old.stopped, old.failed, old.after_stream)
     next_control = with_answer(control, call, tools, budget, without(control.flight, event.id))
-    iteration = with_end(data.iteration, failure, event.stop_details)
+    iteration = data.iteration
+    if failure is not iteration.failure or event.stop_details != iteration.details:
+        iteration = with_end(iteration, failure, event.stop_details)
     context, boundary = applied(data.context, event.cleared_tokens, control.context.tokens)
     effects: tuple[Effect, ...] = ()
     if boundary is not None:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from .. import texts
 from ..blocks import Block, dumps, read_block, tool_result
 from ..config import LoopConfig
-from ..control import CallState, Flight, Guards, ToolCall, Tools
+from ..control import COMPLETED, EXECUTING, QUEUED, YIELDED, Flight, Guards, ToolCall, Tools
 from ..effects import Cancel, Effect, EffectKind, Emit, RunTool
 from ..events import Event, Outcome, ToolFinished, ToolProgressed, ToolStarted
 from ..evolving import evolve
@@ -19,6 +19,7 @@ from ..scheduling import startable
 from ..state import CallData, LoopState
 from .common import Issuer, charged
 
+TOOL = EffectKind.TOOL
 TAIL_CHARS = 2_000
 """Characters of progress kept for a call that is interrupted."""
 
@@ -78,30 +79,30 @@ class Round:
         old = self.data[position]
         self.data[position] = CallData(old.use, block, digest, old.tail)
         if position == self.yielded:
-            self.calls[position] = moved_call(call, CallState.YIELDED, "", call.started, outcome)
+            self.calls[position] = moved_call(call, YIELDED, "", call.started, outcome)
             self._emit(position)
         else:
-            self.calls[position] = moved_call(call, CallState.COMPLETED, "", call.started, outcome)
+            self.calls[position] = moved_call(call, COMPLETED, "", call.started, outcome)
 
     def start(self, config: LoopConfig) -> None:
         """Start the calls that may run now."""
-        if self.stopped or self.failed or CallState.QUEUED not in [call.state for call in self.calls]:
+        if self.stopped or self.failed or QUEUED not in [call.state for call in self.calls]:
             return
         issuer = Issuer(self.run)
         for position in startable(self.calls, self.after_stream, config):
             call = self.calls[position]
-            effect_id = issuer.new(EffectKind.TOOL)
+            effect_id = issuer.new(TOOL)
             use = self.data[position].use
-            self.calls[position] = moved_call(call, CallState.EXECUTING, effect_id, call.started, None)
-            self.flight = (*self.flight, Flight(effect_id, EffectKind.TOOL, call.id))
+            self.calls[position] = moved_call(call, EXECUTING, effect_id, call.started, None)
+            self.flight = (*self.flight, Flight(effect_id, TOOL, call.id))
             self.effects.append(RunTool(effect_id, call.id, use.name, use.input_json or "{}", call.traits))
         self.run = issuer.run
 
     def emit_ready(self) -> None:
         """Emit results from the front, in the order of the calls."""
-        while self.yielded < len(self.calls) and self.calls[self.yielded].state is CallState.COMPLETED:
+        while self.yielded < len(self.calls) and self.calls[self.yielded].state is COMPLETED:
             call = self.calls[self.yielded]
-            self.calls[self.yielded] = moved_call(call, CallState.YIELDED, "", call.started, call.outcome)
+            self.calls[self.yielded] = moved_call(call, YIELDED, "", call.started, call.outcome)
             self._emit(self.yielded)
 
     def _emit(self, position: int) -> None:
@@ -122,7 +123,7 @@ class Round:
     def refuse_unstarted(self, words: str) -> None:
         """Answer every call that has not begun and has no result."""
         for position, call in enumerate(self.calls):
-            if call.state in (CallState.QUEUED, CallState.EXECUTING) and not call.started:
+            if call.state in (QUEUED, EXECUTING) and not call.started:
                 self.refuse(position, words)
 
     def done(self, config: LoopConfig) -> tuple[LoopState, tuple[Effect, ...]]:
@@ -225,10 +226,10 @@ def _stop(rounds: Round, position: int, words: str) -> None:
     rounds.calls[position] = evolve(rounds.calls[position], started=True)
     rounds.stopped = True
     for other, call in enumerate(rounds.calls):
-        if call.state is CallState.EXECUTING and not call.started:
+        if call.state is EXECUTING and not call.started:
             rounds.effects.append(Cancel(id=call.effect))
             rounds.flight = tuple([item for item in rounds.flight if item.id != call.effect])
-            rounds.calls[other] = evolve(call, state=CallState.QUEUED, effect="")
+            rounds.calls[other] = evolve(call, state=QUEUED, effect="")
     iteration = evolve(rounds.state.data.iteration, words=(*rounds.state.data.iteration.words, words))
     rounds.state = LoopState(control=rounds.state.control, data=evolve(rounds.state.data, iteration=iteration))
 
@@ -239,7 +240,7 @@ def _cancel_siblings(rounds: Round, position: int) -> None:
     rounds.failed = name
     words = texts.sibling_failed(name)
     for other, call in enumerate(rounds.calls):
-        if call.state is CallState.QUEUED or (call.state is CallState.EXECUTING and not call.started):
+        if call.state is QUEUED or (call.state is EXECUTING and not call.started):
             rounds.refuse(other, words)
-        elif call.state is CallState.EXECUTING:
+        elif call.state is EXECUTING:
             rounds.refuse(other, f"{words} {texts.unknown_with_tail(rounds.data[other].tail)}")

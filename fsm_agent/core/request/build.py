@@ -100,7 +100,7 @@ def marks_of(wires: tuple[WireMessage, ...], before: int) -> tuple[tuple[int, in
     """
     tail = _mark_at(wires, len(wires) - 1)
     marks = [tail] if tail is not None else []
-    if 0 < before < len(wires) and sum(wire.blocks for wire in wires[before:]) >= _SECOND_MARK:
+    if 0 < before < len(wires) and sum([wire.blocks for wire in wires[before:]]) >= _SECOND_MARK:
         old = _mark_at(wires, before - 1)
         if old is not None and old not in marks:
             marks.insert(0, old)

@@ -46,8 +46,8 @@ def wire_of(item: Message, previous: str, chain: str = "") -> WireMessage:
     calls = [block.id for block in blocks if block.type == "tool_use"] if role == "assistant" else ()
     thinking = True in [block.is_thinking for block in blocks]
     return WireMessage(
-        role, body, len(pieces), item.tokens, chain or link(previous, body), tuple(offsets), len(media), sum(media), tuple(calls),
-        thinking,
+        role, body, len(pieces), item.tokens, chain or link(previous, body), tuple(offsets), len(media), sum(media),
+        tuple(calls), thinking,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ class _Answers:
 
 def is_used(identity: str, used: tuple[frozenset[str], ...]) -> bool:
     """Tell whether one of the sets holds an id."""
-    return any(identity in ids for ids in used)
+    return True in [identity in ids for ids in used]
 
 
 def repair(messages: tuple[Message, ...], used: tuple[frozenset[str], ...] = ()) -> tuple[Message, ...]:

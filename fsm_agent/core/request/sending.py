@@ -167,7 +167,7 @@ def _encoded(sent: Sent, view: tuple[Message, ...], new: tuple[Message, ...], sh
         sources=view,
         key=sent.key,
         calls=_with_calls(sent.calls, frozenset([call for wire in more for call in wire.calls])),
-        thinking=sent.thinking or any(wire.thinking for wire in more),
+        thinking=sent.thinking or True in [wire.thinking for wire in more],
         chunks=chunked(wires, sent.chunks),
     )
 
