@@ -73,14 +73,15 @@ def _noted(table: Table) -> Table:
     return evolve(table, rows=tuple(_noting(row) for row in table.rows))
 
 
-_NOTED = Lookup(_noted(TABLE))
+_LOOKUPS = [Lookup(_noted(TABLE))]
+"""The last one is in use."""
 _LAST: list[tuple[Edge, tuple[Micro, ...], LoopState]] = []
 """The edge that was retraced last: several laws ask for the same one."""
 
 
 def retrace_with(table: Table) -> None:
     """Retrace with another table from here on; for tests of the table."""
-    _NOTED.__init__(_noted(table))  # type: ignore[misc]
+    _LOOKUPS[:] = [Lookup(_noted(table))]
     _LAST.clear()
 
 
@@ -89,7 +90,7 @@ def retraced(edge: Edge) -> tuple[tuple[Micro, ...], LoopState]:
     if _LAST and _LAST[0][0] is edge:
         return _LAST[0][1], _LAST[0][2]
     _SEEN.clear()
-    made = step(edge.before, edge.event, edge.config, _NOTED)
+    made = step(edge.before, edge.event, edge.config, _LOOKUPS[-1])
     seen = tuple(_SEEN)
     _SEEN.clear()
     _LAST[:] = [(edge, seen, made.state)]

@@ -10,6 +10,8 @@ _BODY = 18
 """Offset of what the CRC covers: behind the start, eight digits, a quote and a comma."""
 _CORE = _BODY + len('"at":')
 _TAIL = len(',"chain":"') + 64 + len('"}\n')
+_LEAST = _CORE + _TAIL
+"""Bytes of the shortest line that can be framed."""
 _ZERO = ord("0")
 _DIGITS = 15
 """Digits of a wall time that is told to be one at a glance; longer ones are looked at in full."""
@@ -34,12 +36,17 @@ def seal(core: bytes, at: int, previous: bytes, salt: bytes) -> tuple[bytes, byt
 
 def is_whole(line: bytes) -> bool:
     """Say whether a line with its newline is framed and its CRC is right."""
+    if len(line) <= _BODY:
+        return False
     return line[:8] == START and line[16:_BODY] == b'",' and b"%08x" % crc32(line[_BODY:-1]) == line[8:16]
 
 
 def chain_of(line: bytes, previous: bytes, salt: bytes) -> bytes | None:
     """Give the chain of a whole line, or None if it does not continue ``previous``."""
-    core = line[line.find(b",", _CORE) + 1 : -_TAIL]
+    comma = line.find(b",", _CORE)
+    if comma + 1 + _TAIL > len(line):
+        return None
+    core = line[comma + 1 : -_TAIL]
     chain = sha256(previous + salt + core).hexdigest().encode()
     return chain if line[-67:-3] == chain else None
 
@@ -55,10 +62,10 @@ def follows(line: bytes, seq: int, before: bytes) -> tuple[bytes, bytes, int] | 
     Returns:
         Its chain, its core, and where in that the event begins; None if it is anything else, good or bad.
     """
-    if line[:_BODY] != b'%b%08x",' % (START, crc32(line[_BODY:-1])):
+    if len(line) < _LEAST or line[:_BODY] != b'%b%08x",' % (START, crc32(line[_BODY:-1])):
         return None
-    comma = line.find(b",", _CORE)
-    if not line[_CORE:comma].isdigit() or comma - _CORE > _DIGITS or line[_CORE] == _ZERO:
+    comma = line.find(b",", _CORE, -_TAIL)
+    if comma < 0 or not line[_CORE:comma].isdigit() or comma - _CORE > _DIGITS or line[_CORE] == _ZERO:
         return None
     core = line[comma + 1 : -_TAIL]
     chain = sha256(before + core).hexdigest().encode()

@@ -92,7 +92,7 @@ def _written(core: bytes, start: int, event_of: Callable[[Any], Event]) -> tuple
     # No text of the event can hold this: there its quotes would be escaped.
     stop = core.rfind(b'},"taken":[') + 1
     behind = core[stop:]
-    if not stop or b'"blobs":[' in behind:
+    if stop <= start or b'"blobs":[' in behind:
         return None
     try:
         return event_of(from_json(core[start:stop])), behind

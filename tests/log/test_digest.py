@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import pytest
 from attrs import evolve
+from build import looks_inside
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def test_what_is_no_effect_has_no_digest(wrong: Effect) -> None:
             make((wrong,))
 
 
+@looks_inside
 def test_a_message_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compaction of a long history hashes each message once, however often it is asked for."""
     history = tuple(say(f"m{number}") for number in range(50))

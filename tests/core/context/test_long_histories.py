@@ -20,6 +20,7 @@ from fsm_agent.core.request.build import Built, build
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from bench_context import ALONE, MODEL, TOGETHER, config, history, layers, round_of
+from build import looks_inside
 
 
 def test_each_layer_alone_and_all_together_make_room() -> None:
@@ -37,6 +38,7 @@ def test_each_layer_alone_and_all_together_make_room() -> None:
     assert found["all together"].messages > 100 * found["auto-compact"].messages
 
 
+@looks_inside
 def test_a_pass_over_a_long_history_looks_at_what_is_new_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 5,000 messages and nothing to do, each further turn normalises, encodes and counts its own round and no other."""
     wide = evolve(MODEL, context_window=50_000_000)

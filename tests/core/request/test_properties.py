@@ -25,7 +25,7 @@ RULES = st.builds(
     thinking=st.booleans(),
     system_messages=st.booleans(),
     betas=st.sampled_from([(), ("compact-2026-09-04",), ("server-side-fallback-2026-07-01",)]),
-    used=st.sampled_from([(), ("t1",)]),
+    used=st.sampled_from([(), (frozenset({"t1"}),)]),
     first=st.booleans(),
 )
 
