@@ -58,6 +58,10 @@ def emitted(known: Corpus) -> dict[str, list[str]]:
     return {name: sorted(kinds) for name, kinds in sorted(found.items())}
 
 
+AT_IMPORT = ("Lookup.__init__", "_need", "_guarded")
+"""What makes the lookup of the table ready."""
+
+
 def all_mutants(known: Corpus, only: str | None = None) -> list[Mutant]:
     """Give every mutant, in a fixed order."""
     mutants: list[Mutant] = []
@@ -75,7 +79,7 @@ def verdict(mutant: Mutant, known: Corpus, rows: dict[str, int], *, examples: bo
     if isinstance(mutant, code.CodeMutant):
         if not code.install(mutant):
             return asdict(Verdict(NOTHING))
-        if mutant.function == "Lookup.__init__":  # it has done its work before anything was installed: let it do it again
+        if mutant.function in AT_IMPORT:  # it has done its work before anything was installed: let it do it again
             numbers = list(range(len(known.situations)))
             try:
                 LOOKUP.__init__(table.TABLE)  # type: ignore[misc]

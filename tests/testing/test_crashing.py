@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from build import looks_inside
 from click.testing import CliRunner
 
 from fsm_agent.cli.explore import command
@@ -94,6 +95,7 @@ def test_a_resume_that_forgets_an_effect_is_caught(monkeypatch: pytest.MonkeyPat
     assert "not told that it is lost" in words_of(found(SHALLOW))
 
 
+@looks_inside
 def test_a_tool_that_is_run_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that had begun is not asked for again, whatever its tool."""
     from fsm_agent.core import step as reducer
@@ -108,6 +110,7 @@ def test_a_tool_that_is_run_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
     assert "is asked for again, and it has begun" in words_of(found(SHALLOW))
 
 
+@looks_inside
 def test_a_wait_without_end_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a crash keeps killing is given up in the end."""
     from fsm_agent.core import step as reducer

@@ -126,9 +126,7 @@ def stream_completed(state: LoopState, event: Event, config: LoopConfig) -> tupl
     old = control.tools
     tools = Tools(calls, old.yielded, old.stopped, old.failed, old.after_stream)
     next_control = with_answer(control, call, tools, budget, without(control.flight, event.id))
-    iteration = data.iteration
-    if failure is not iteration.failure or event.stop_details != iteration.details:
-        iteration = with_end(iteration, failure, event.stop_details)
+    iteration = with_end(data.iteration, failure, event.stop_details)
     context, boundary = applied(data.context, event.cleared_tokens, control.context.tokens)
     effects: tuple[Effect, ...] = ()
     if boundary is not None:
