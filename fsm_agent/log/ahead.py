@@ -56,34 +56,37 @@ class Ahead:
         self._at += 1
         return self._batch[self._at - 1]
 
-    def agreeing(self, line: Line, state: LoopState, config: LoopConfig, reducer: Reducer, states: StateDigests) -> list[Step]:
-        """Fold the line just given and those behind it, and give the steps that read as they are written.
+    def agreeing(
+        self, line: Line, state: LoopState, config: LoopConfig, reducer: Reducer, states: StateDigests
+    ) -> tuple[int, LoopState, Line]:
+        """Fold the line just given and those behind it, as far as their steps read as they are written.
 
-        They are few, or none if the line cannot be judged so quickly; :meth:`passed` goes on behind them.
+        Returns:
+            How many they are, the state behind the last of them, and that one; 0 if the line just given cannot be judged so
+            quickly. The next line is the one behind them.
         """
         made: list[Step] = []
         behind: list[bytes] = []
+        now = state
         for one in self._batch[self._at - 1 :]:
             written = one.written
             if written is None or (self._until is not None and one.seq > self._until):
                 break
             try:
-                step = reducer(state, written[0], config)
+                step = reducer(now, written[0], config)
             except Exception:  # raised again when the turn of this line comes
                 break
-            state = step.state
+            now = step.state
             made.append(step)
             behind.append(written[1])
             if step.effects and step.effects[-1].__class__ is CallModel:
                 break  # a request is long, so the steps that hold one are not many
-        for place, step in enumerate(made):
-            if not reads_as(step, behind[place], states):
-                return made[:place]
-        return made
-
-    def passed(self, line: Line, count: int) -> Line:
-        """Pass over so many lines from the one just given on, and give the last of them."""
+        count = 0
+        while count < len(made) and reads_as(made[count], behind[count], states):
+            count += 1
+        if count == 0:
+            return 0, state, line
         self._at += count - 1
         last = self._batch[self._at - 1]
         assert isinstance(last, Line)
-        return last
+        return count, made[count - 1].state, last

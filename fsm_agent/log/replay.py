@@ -142,19 +142,17 @@ def _fold(
                 continue
             state, lost = stored, False
             skipped = (*skipped[:-1], Skipped(skipped[-1].gap, record.seq))
-        elif made := ahead.agreeing(line, state, config, reducer, states):
-            state = made[-1].state
-            steps += len(made)
-            line = ahead.passed(line, len(made))
         else:
-            record = line.record()
-            step = reducer(state, record.event, config)
-            if not agrees(record, step, states):
-                return Replayed(log.header, state, steps, difference(record, step), None, seq, chain, skipped)
-            if each is not None:
-                each(record, step)
-            state = step.state
-            steps += 1
+            count, state, line = ahead.agreeing(line, state, config, reducer, states)
+            if count == 0:
+                record = line.record()
+                step = reducer(state, record.event, config)
+                if not agrees(record, step, states):
+                    return Replayed(log.header, state, steps, difference(record, step), None, seq, chain, skipped)
+                if each is not None:
+                    each(record, step)
+                count, state = 1, step.state
+            steps += count
         seq, chain = line.seq, line.chain.decode()
         if seq == until:
             return Replayed(log.header, state, steps, None, None, seq, chain, skipped)

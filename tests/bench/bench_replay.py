@@ -184,14 +184,14 @@ def main() -> None:
         size = path.stat().st_size
         early, late = sizes[50] - sizes[49], sizes[-1] - sizes[-2]
         print(f"log       {size:,} bytes, {early:,} in round 50, {late:,} in round {rounds}")
-        requests = ["call_model" in " ".join(record.sketch) for record in read_log(path).records()]
-        shares = Shares(len(requests))
-        for _ in range(REPEATS):
-            shares.measure(path)
         jobs = os.cpu_count() or 1
         single, parted = walls(path, jobs)
         gain = single / parted
         print(f"parts     {gain:.2f} times one process, in {jobs} of them")
+        requests = ["call_model" in " ".join(record.sketch) for record in read_log(path).records()]
+        shares = Shares(len(requests))
+        for _ in range(REPEATS):
+            shares.measure(path)
         costs = shares.whole()
         scale = single / sum(costs)
         for name, kinds in (("all", (False, True)), ("ordinary", (False,))):
