@@ -14,6 +14,9 @@ from fsm_agent.core.context.report import LayerReport
 from fsm_agent.core.control import AutoCompactTracking
 from fsm_agent.core.effects import Cancel, Effect
 from fsm_agent.core.events import Event, TimerFired
+from fsm_agent.core.guards.call import call_failed
+from fsm_agent.core.guards.tools import round_done
+from fsm_agent.core.guards.within import WITHIN
 from fsm_agent.core.outputs import AssistantOutput, Notice, Tombstone, ToolProgress, ToolResult
 from fsm_agent.core.phases import Cause
 from fsm_agent.core.rows import TABLE
@@ -254,6 +257,18 @@ def test_a_list_out_of_order_is_noticed(all_edges: list[Edge]) -> None:
         assert all(law.check(Edge(edge.before, edge.event, edge.made, edge.config)) for edge in passing)
     finally:
         micro.retrace_with(TABLE)
+
+
+def test_what_is_asked_first_is_implied(all_edges: list[Edge]) -> None:
+    """Where a condition holds, the one that the lookup asks before it holds too; each pair is met on both sides."""
+    met: dict[Any, set[bool]] = {}
+    for edge in all_edges:
+        for one in micro.micros(edge):
+            for holds, need in WITHIN.items():
+                asked, held = need(one.old, one.event, one.config), holds(one.old, one.event, one.config)
+                assert asked or not held, f"{holds.__name__} holds where {need.__name__} does not"
+                met.setdefault(need, set()).add(asked)
+    assert all(met[need] == {True, False} for need in (call_failed, round_done))
 
 
 def test_every_law_over_microsteps_is_tried() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from build import looks_inside
 
 from fsm_agent.core.blocks import text_block, tool_result
 from fsm_agent.core.config import LoopConfig
@@ -21,6 +22,7 @@ from fsm_agent.core.messages import MessageKind, message
 from fsm_agent.core.state import LoopState, initial
 from fsm_agent.core.step import next_run, step
 from fsm_agent.log import journal as journal_module
+from fsm_agent.log import snapshots
 from fsm_agent.log.blobs import LARGE, folder_of
 from fsm_agent.log.digest import state_digest, table_digest
 from fsm_agent.log.errors import CodecError, LogDamaged, LogError, LogGap, StateTooLarge
@@ -420,6 +422,34 @@ def test_every_repair_ends_in_a_readable_log(tmp_path: Path, monkeypatch: pytest
 def with_history(size: int) -> LoopState:
     """A state whose one message packs into nearly nothing."""
     return initial(toy.CONFIG, (message("m", "user", MessageKind.PROMPT, (text_block("x" * size),)),))
+
+
+@looks_inside
+def test_what_was_sent_of_a_message_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state is smaller for it; one that was stored with all that was sent is read all the same."""
+    state = drive(load("next-turn")).steps[-1][1].state
+    assert state.data.context.sent.wires
+    short = pack(state)
+    text = zlib.decompress(short)
+    assert b'"body":' not in text
+    monkeypatch.setattr(snapshots, "_sources", lambda sent: {})
+    whole = pack(state)
+    assert b'"body":' in zlib.decompress(whole)
+    assert len(short) < len(whole)
+    assert unpack(short) == unpack(whole) == state
+
+
+@pytest.mark.parametrize("place", ["99", "-1", "true", '"0"', "null"])
+def test_what_was_sent_of_no_message_is_refused(place: str) -> None:
+    """A place that no message has, and a chain that is none, are told."""
+    text = zlib.decompress(pack(drive(load("next-turn")).steps[-1][1].state))
+    for changed in (
+        text.replace(b'{"message":0,', f'{{"message":{place},'.encode()),
+        text.replace(b'{"message":0,"chain":"', b'{"message":0,"chain":"x'),
+    ):
+        assert changed != text
+        with pytest.raises(CodecError):
+            unpack(zlib.compress(changed))
 
 
 def bomb(megabytes: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -195,6 +196,45 @@ def test_a_replay_stops_at_the_difference(path: Path) -> None:
     replayed = again(path, changed("TimerFired", lambda step: evolve(step, taken=("other",))))
     assert (replayed.steps, replayed.tail) == (8, None)
     assert replayed.state == again(path, until=8).state
+
+
+def test_a_difference_is_told_before_an_error_behind_it(path: Path) -> None:
+    """Steps are compared some at a time: what the reducer raises at a later one waits until its turn comes."""
+
+    def broken(state: LoopState, event: Event, config: LoopConfig) -> Step:
+        if type(event).__name__ == "TimerFired":
+            raise ArithmeticError("no such step")
+        return toy.step(state, event, config)
+
+    def broken_and_changed(state: LoopState, event: Event, config: LoopConfig) -> Step:
+        made = broken(state, event, config)
+        return evolve(made, taken=("other",)) if type(event).__name__ == "ToolFinished" else made
+
+    assert found(path, broken_and_changed).seq == 7
+    assert again(path, broken, until=8) == again(path, until=8)
+    with pytest.raises(ArithmeticError, match="no such step"):
+        again(path, broken)
+
+
+def test_each_record_is_a_place_to_stop_at(path: Path) -> None:
+    """Wherever a replay stops, the state is the one that folding so many records one by one gives."""
+    seen: list[Step] = []
+    replay(path, check_table=False, reducer=toy.step, each=lambda _, step: seen.append(step))
+    for seq in range(1, len(seen) + 1):
+        stopped = again(path, until=seq)
+        assert (stopped.seq, stopped.steps, stopped.state) == (seq, seq, seen[seq - 1].state)
+
+
+def test_the_collector_is_as_it_was(path: Path) -> None:
+    """A replay lets it rest, and leaves it on, or off, with nothing put out of its reach."""
+    for runs in (True, False):
+        gc.enable() if runs else gc.disable()
+        try:
+            again(path)
+            assert gc.isenabled() is runs
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.enable()
 
 
 def test_another_configuration_shows_where_it_matters(path: Path) -> None:
