@@ -13,8 +13,6 @@ from multiprocessing.connection import Connection, Pipe
 from typing import NoReturn
 
 Task = Callable[[Connection], None]
-_ended: list[int] = []
-"""Processes that have said what they had to say. Nobody waits until their memory is given back: they are collected later."""
 
 
 def can_fork() -> bool:
@@ -36,7 +34,6 @@ def forked(tasks: Sequence[Task]) -> Iterator[list[Connection]]:
 
     pipes: list[Connection] = []
     workers: list[int] = []
-    _collect()
     gc.freeze()
     try:
         for task in tasks:
@@ -55,18 +52,9 @@ def forked(tasks: Sequence[Task]) -> Iterator[list[Connection]]:
         for worker in workers:
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
-        _ended.extend(workers)
-        _collect()
-
-
-def _collect() -> None:
-    for worker in [*_ended]:
-        try:
-            done, _ = os.waitpid(worker, os.WNOHANG)
-        except ChildProcessError:  # somebody else has collected it
-            done = worker
-        if done:
-            _ended.remove(worker)
+        for worker in workers:
+            with suppress(ChildProcessError):  # somebody else has collected it
+                os.waitpid(worker, 0)
 
 
 def _run(task: Task, pipe: Connection, inherited: tuple[Connection, ...]) -> NoReturn:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from fsm_agent.core.state import initial
-from fsm_agent.log import forked as forked_module
 from fsm_agent.log import journal as journal_module
 from fsm_agent.log import parts as parts_module
 from fsm_agent.log.errors import LogError
@@ -179,16 +178,12 @@ def test_a_program_with_threads_is_not_forked(log: Path, together: list[bool]) -
     assert together == []
 
 
-def test_ended_processes_are_collected(log: Path, together: list[bool]) -> None:
-    """Nobody waits for a process that has said its word; the next replay, at the latest, collects it."""
-    for _ in range(3):
-        replay_in_parts(log, 2)
-    assert together == [True] * 3
-    assert len(forked_module._ended) <= 1
-    deadline = time.monotonic() + 10
-    while forked_module._ended and time.monotonic() < deadline:
-        forked_module._collect()
-    assert forked_module._ended == []
+def test_no_process_is_left(log: Path, together: list[bool]) -> None:
+    """Who waits for any child finds none of a replay."""
+    replay_in_parts(log, 2)
+    assert together == [True]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_as_a_process(log: Path) -> None:
