@@ -184,11 +184,6 @@ def with_reply(old: Data, iteration: Iteration, context: ContextState, usage: tu
     return _data(old.messages, iteration, context, old.inbox, usage, old.session_usage, old.terminal, old.call_ids)
 
 
-def with_pass(old: Data, iteration: Iteration, context: ContextState) -> Data:
-    """Replace ``iteration`` and ``context``."""
-    return _data(old.messages, iteration, context, old.inbox, old.usage, old.session_usage, old.terminal, old.call_ids)
-
-
 def with_view(old: Data, messages: tuple[Message, ...], iteration: Iteration, context: ContextState, call_ids: str) -> Data:
     """Replace ``messages``, ``iteration``, ``context`` and ``call_ids``."""
     return _data(messages, iteration, context, old.inbox, old.usage, old.session_usage, old.terminal, call_ids)

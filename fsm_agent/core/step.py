@@ -21,16 +21,12 @@ from .table import Ignore, Move, Reject, Row, Table
 from .translate import ANSWERS, failed, lost
 from .usage import add_usage
 
-Ways = tuple[tuple[Predicate | None, tuple[tuple[Predicate | None, Row], ...]], ...]
-"""Rows in order, each with its condition; those beside each other that need another one are together behind that."""
+Ways = tuple[tuple[Predicate | None, tuple[Row, ...]], ...]
+"""Rows in order; those beside each other that need the same condition are together behind it."""
 
 
 def _need(row: Row) -> Predicate | None:
     return None if row.guard is None else WITHIN.get(row.guard.holds)
-
-
-def _guarded(row: Row) -> tuple[Predicate | None, Row]:
-    return (None if row.guard is None else row.guard.holds), row
 
 
 class Lookup:
@@ -53,7 +49,7 @@ class Lookup:
             auto = by_event.get(EventKind.AUTO, ())
             assert isinstance(auto, tuple)
             self.auto[phase] = auto
-            self.ways[phase] = tuple([(need, tuple(map(_guarded, rows))) for need, rows in groupby(auto, _need)])
+            self.ways[phase] = tuple([(need, tuple(rows)) for need, rows in groupby(auto, _need)])
         self.entries: dict[Phase, Move] = {entry.phase: entry.move for entry in table.entries}
 
 
@@ -118,10 +114,9 @@ def _choose(rows: tuple[Row, ...], control: Control, event: Event, config: LoopC
 def _next(ways: Ways, control: Control, event: Event, config: LoopConfig) -> Row | None:
     """Give the ``auto`` row that follows, None where the step comes to rest."""
     for need, rows in ways:
-        if need is None or need(control, event, config):
-            for holds, row in rows:
-                if holds is None or holds(control, event, config):
-                    return row
+        row = _choose(rows, control, event, config) if need is None or need(control, event, config) else None
+        if row is not None:
+            return row
     return None
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from .errors import LogDamaged
 from .files import make_private, real_file, sync_directory, write_new
+from .framing import is_digest
 
 LARGE = 16_384
 """Characters from which on a string is stored beside the log."""
@@ -80,7 +81,7 @@ class BlobStore:
         Raises:
             LogDamaged: if it is missing or is not what was stored.
         """
-        if len(name) != 64 or not all(digit in "0123456789abcdef" for digit in name):
+        if not is_digest(name):
             raise LogDamaged(self._log, seq, f"names a blob that can be none: {name[:80]!r}")
         place = self._folder / name
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from zlib import crc32
 
@@ -13,6 +14,7 @@ _TAIL = len(',"chain":"') + 64 + len('"}\n')
 _LEAST = _CORE + _TAIL
 """Bytes of the shortest line that can be framed."""
 _ZERO = ord("0")
+_DIGEST = re.compile("[0-9a-f]{64}")
 _DIGITS = 15
 """Digits of a wall time that is told to be one at a glance; longer ones are looked at in full."""
 
@@ -71,6 +73,11 @@ def follows(line: bytes, seq: int, before: bytes) -> tuple[bytes, bytes, int] | 
     chain = sha256(before + core).hexdigest().encode()
     start = b'"seq":%d,"event":' % seq
     return (chain, core, len(start)) if line[-67:-3] == chain and core.startswith(start) else None
+
+
+def is_digest(text: str) -> bool:
+    """Say whether a text can be a SHA-256 in hex."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def stated_chain(line: bytes) -> bytes:

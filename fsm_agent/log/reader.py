@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -20,7 +19,7 @@ from .errors import CodecError, LogDamaged, LogUnreadable
 from .fields import WRONG, text, texts, whole, why
 from .files import real_file
 from .format import LARGEST, MAGIC, MAJOR, MINOR, End, Gap, Header, Parent, Place, Record, Tail
-from .framing import START, chain_of, is_whole, stated_chain
+from .framing import START, chain_of, is_digest, is_whole, stated_chain
 from .lines import Line, lines_of
 
 _LOOK = 256
@@ -30,7 +29,6 @@ _FRAME = ("crc", "at", "seq", "blobs", "chain")
 _RECORD_KEYS = frozenset((*_FRAME, "event", "taken", "rejected", "effects", "sketch", "state", "snapshot"))
 _END_KEYS = frozenset((*_FRAME, "end"))
 _GAP_KEYS = frozenset((*_FRAME, "gap"))
-_CHAIN = re.compile("[0-9a-f]{64}")
 
 
 class LogFile:
@@ -93,9 +91,7 @@ class LogFile:
             LogDamaged: if it cannot be read.
         """
         value, chain = self._parse(seq, line), stated_chain(line)
-        if "event" in value:
-            return self._record(seq, value, chain)
-        return self._end(seq, value) if "end" in value else self._gap(seq, value, chain)
+        return self._record(seq, value, chain) if "event" in value else self._other(seq, value, chain)
 
     @property
     def chain(self) -> str:
@@ -133,8 +129,7 @@ class LogFile:
         Raises:
             LogDamaged: if it cannot be read.
         """
-        value = self._parse(seq, line)
-        return self._end(seq, value) if "end" in value else self._gap(seq, value, chain)
+        return self._other(seq, self._parse(seq, line), chain)
 
     def _parse(self, seq: int, line: bytes) -> dict[str, Any]:
         try:
@@ -168,13 +163,16 @@ class LogFile:
         except WRONG as error:
             raise LogDamaged(self.path, seq, f"cannot be read: {why(error)}") from error
 
+    def _other(self, seq: int, value: dict[str, Any], chain: bytes) -> End | Gap:
+        return self._end(seq, value) if "end" in value else self._gap(seq, value, chain)
+
     def _gap(self, seq: int, value: dict[str, Any], chain: bytes) -> Gap:
         fields = value.get("gap")
         if not isinstance(fields, dict):
             raise LogDamaged(self.path, seq, "is neither a record nor a gap")
         try:
             to, behind = whole(fields, "to", seq), text(fields, "next")
-            if behind and not _CHAIN.fullmatch(behind):
+            if behind and not is_digest(behind):
                 raise CodecError("'next' is no chain")
             return Gap(seq, to, text(fields, "because", None), text(fields, "kept", None), behind, chain.decode())
         except WRONG as error:

@@ -8,7 +8,6 @@ of a message as it stands is encoded again.
 from __future__ import annotations
 
 import json
-import re
 import threading
 import zlib
 from typing import Any
@@ -26,9 +25,9 @@ from .decode import Decoders
 from .encode import Encoders
 from .errors import CodecError, StateTooLarge
 from .fields import WRONG
+from .framing import is_digest
 
 _SHARED = (Message, WireMessage)
-_CHAIN = re.compile("[0-9a-f]{64}")
 LARGEST_TEXT = 256_000_000
 """Bytes of a state's text: many times what the largest request holds."""
 SMALL_TEXT = 4_000_000
@@ -154,7 +153,7 @@ def _wire(value: dict[str, Any], messages: list[Message]) -> WireMessage:
         made: WireMessage = _WHOLE.record(WireMessage)(value)
         return made
     chain = value["chain"]
-    if place.__class__ is not int or not 0 <= place < len(messages) or not _CHAIN.fullmatch(chain):
+    if place.__class__ is not int or not 0 <= place < len(messages) or not is_digest(chain):
         raise CodecError(f"what was sent is of no message: {value!r:.80}")
     return wire_of(messages[place], "", chain)
 

@@ -58,7 +58,7 @@ def emitted(known: Corpus) -> dict[str, list[str]]:
     return {name: sorted(kinds) for name, kinds in sorted(found.items())}
 
 
-AT_IMPORT = ("Lookup.__init__", "_need", "_guarded")
+AT_IMPORT = ("Lookup.__init__", "_need")
 """What makes the lookup of the table ready."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..config import LoopConfig
 from ..control import Control
@@ -12,12 +12,8 @@ from . import call, context, tools
 Predicate = Callable[[Control, Event, LoopConfig], bool]
 
 
-def _all(predicates: Iterable[Predicate], need: Predicate) -> dict[Predicate, Predicate]:
-    return dict.fromkeys(predicates, need)
-
-
 WITHIN: dict[Predicate, Predicate] = {
-    **_all(
+    **dict.fromkeys(
         (
             call.salvage_resumes,
             call.salvage_due,
@@ -37,11 +33,11 @@ WITHIN: dict[Predicate, Predicate] = {
         ),
         call.call_failed,
     ),
-    **_all(
+    **dict.fromkeys(
         (tools.stopped_by_hook, tools.loop_detected, tools.error_remembered, tools.turns_used_up, tools.round_done),
         tools.round_done,
     ),
-    **_all(
+    **dict.fromkeys(
         (context.blocked_irreducible, context.blocked_by_breaker, context.blocked_without_compaction),
         context.over_hard_limit,
     ),

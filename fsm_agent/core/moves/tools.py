@@ -14,7 +14,7 @@ from ..events import Event, Outcome, ToolFinished, ToolProgressed, ToolStarted
 from ..evolving import evolve
 from ..loops import remember, repeats, round_digest
 from ..outputs import ToolProgress, ToolResult
-from ..rebuild import moved_call, with_calls, with_iteration, with_pass, with_round, with_rounds, with_tools
+from ..rebuild import moved_call, with_calls, with_iteration, with_reply, with_round, with_rounds, with_tools
 from ..scheduling import startable
 from ..state import CallData, LoopState
 from .common import Issuer, charged
@@ -143,7 +143,8 @@ class Round:
         tools = Tools(tuple(self.calls), self.yielded, self.stopped, self.failed, self.after_stream)
         iteration = with_calls(data.iteration, self.blocks, tuple(self.data), self.emitted, self.reply)
         return LoopState(
-            with_round(control, self.run, tools, self.guards, self.flight), with_pass(data, iteration, self.context)
+            with_round(control, self.run, tools, self.guards, self.flight),
+            with_reply(data, iteration, self.context, data.usage),
         )
 
     def _closed(self, guards: Guards, config: LoopConfig) -> Guards:
